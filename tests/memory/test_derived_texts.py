@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,22 @@ def test_what_comes_back_is_what_embedder_and_analysis_say(
     check(texts.look_up("user:alice", TEXTS, seen=0), trigrams())  # from the process
     texts.forget()
     check(texts.look_up("user:alice", TEXTS, seen=0), trigrams())  # from the table
+
+
+def test_who_reads_needs_no_room_to_write(
+    tmp_path: Path, trigrams: Callable[[], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with Journal.open(f"sqlite:///{tmp_path}/j.db?timeout=0.1") as journal:
+        raw = sqlite3.connect(tmp_path / "j.db", isolation_level=None)
+        raw.execute("BEGIN IMMEDIATE")  # as a full disk does, this keeps everybody from writing
+        texts = DerivedTexts(journal, trigrams())
+        check(texts.look_up("user:alice", TEXTS, seen=0), trigrams())
+        assert "are not kept" in caplog.text
+        raw.execute("ROLLBACK")
+        raw.close()
+        texts.forget()
+        texts.look_up("user:alice", TEXTS, seen=0)
+        assert len(journal.derived("user:alice")) == len(set(TEXTS))
 
 
 def test_every_text_is_embedded_once(journal: Journal, counting: Any) -> None:

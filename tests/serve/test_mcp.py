@@ -184,6 +184,22 @@ def test_a_refusal_of_many_arguments_is_short(served: Any) -> None:
     anyio.run(talk)
 
 
+def test_what_has_expired_is_not_forgotten_without_asking(served: Any) -> None:
+    address, its = served
+    told: dict[str, Any] = {"infer": False, "expiration_date": "2020-01-05"}
+    its.memory.add("The code is 4711.", user_id="alice", **told)
+    answer, asked = answering("decline")
+
+    async def talk() -> None:
+        secret = key(its, "user:alice")
+        async with client(address, secret, elicitation_callback=answer) as asking:
+            await asking.call_tool("delete_all_memories", {})
+
+    anyio.run(talk)
+    assert asked == ["Forget all 1 memories of 'alice'?"]
+    assert len(its.memory.get_all(user_id="alice", show_expired=True)["results"]) == 1
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_forgetting_everything_asks_the_user(served: Any, mode: str) -> None:
     address, its = served

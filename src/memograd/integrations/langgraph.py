@@ -109,11 +109,11 @@ class LangGraphStore(BaseStore):
         return NewDocument(value, "\n".join(texts), labels)
 
     def _search(self, op: SearchOp, known: Mapping[Name, Document]) -> list[SearchItem]:
-        depth = len(op.namespace_prefix)
+        prefix = tuple(op.namespace_prefix)  # a list means the same
         among = {
             name: found
             for name, found in known.items()
-            if name[:-1][:depth] == op.namespace_prefix and _matches(found.value, op.filter)
+            if name[:-1][: len(prefix)] == prefix and _matches(found.value, op.filter)
         }
         page = slice(op.offset, op.offset + op.limit)
         if not op.query:

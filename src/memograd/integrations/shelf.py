@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from memograd.memory import Memory
 from memograd.memory.journal import Conflict
+from memograd.memory.records.documents import NAME, SHELF, VALUE, is_document
 from memograd.memory.records.events import NewEvent
 from memograd.memory.records.items import MemoryItem
-from memograd.memory.records.scope import Scope
+from memograd.memory.records.scope import Scope, check_unicode
 from memograd.memory.write.changes import added, deleted, updated
 from memograd.memory.write.remember import ATTEMPTS
 
@@ -94,16 +95,17 @@ class Shelf:
 
     def name_of(self, found: Mapping[str, Any]) -> Name:
         """The name of a document that `Memory.search` found."""
-        return tuple(found["metadata"]["name"])
+        return tuple(found["metadata"][NAME])
 
     def filters(self) -> dict[str, Any]:
         """What a search of these documents is narrowed by."""
-        return {**self.scope.ids(), "metadata.shelf": self.shelf}
+        return {**self.scope.ids(), f"metadata.{SHELF}": self.shelf, f"metadata.{NAME}": "*"}
 
     def _state(self) -> tuple[dict[str, MemoryItem], int]:
         """The items of the shelf by id, and the owner's last event."""
         state = self.memory.store.states.current(self.scope.owner, turn_vectors=False)
-        mine = (item for item in state.items if item.metadata.get("shelf") == self.shelf)
+        documents = (item for item in state.items if is_document(item))
+        mine = (item for item in documents if item.metadata[SHELF] == self.shelf)
         return {item.id: item for item in mine if item.scope == self.scope}, state.seq
 
     def _event(
@@ -112,8 +114,9 @@ class Shelf:
         why = {"actor": self.shelf, "reason": "asked for by the framework"}
         if put is None:
             return None if item is None else deleted(item, at=now, **why)
-        metadata = {**put.labels, "shelf": self.shelf, "name": list(name), "value": put.value}
+        metadata = {**put.labels, SHELF: self.shelf, NAME: list(name), VALUE: put.value}
         text = put.text if put.text.strip() else " ".join(name)
+        check_unicode(text, "a document")
         if item is None:
             new = MemoryItem(self._id(name), text, self.scope, now, now, metadata=metadata)
             return added(new, **why)
@@ -127,11 +130,9 @@ class Shelf:
 
 
 def _name(item: MemoryItem) -> Name:
-    return tuple(item.metadata["name"])
+    return tuple(item.metadata[NAME])
 
 
 def _document(item: MemoryItem) -> Document:
-    labels = {
-        key: value for key, value in item.metadata.items() if key not in ("shelf", "name", "value")
-    }
-    return Document(item.metadata["value"], item.text, labels, item.created_at, item.updated_at)
+    labels = {key: value for key, value in item.metadata.items() if key not in (SHELF, NAME, VALUE)}
+    return Document(item.metadata[VALUE], item.text, labels, item.created_at, item.updated_at)

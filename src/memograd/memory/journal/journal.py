@@ -255,6 +255,11 @@ class Journal:
         with self._database.reading() as connection:
             return past.declined(connection, owner)
 
+    def heard_with(self, owner: str, words: Collection[str]) -> list[Event]:
+        """The owner's raw turns that may hold all of these words, or beginnings, in order."""
+        with self._database.reading() as connection:
+            return past.heard_with(connection, owner, words)
+
     def last_purge(self, owner: str) -> int:
         """The place of the last PURGE of something of the owner, 0 if there is none."""
         with self._database.reading() as connection:

@@ -19,6 +19,8 @@ from memograd.memory.journal.rows import EVENT_COLUMNS, batches, to_events, to_m
 from memograd.memory.journal.schema import EVENTS
 from memograd.memory.records.events import CLOSING, Event, EventKind
 
+MOST_WORDS: Final = 20  # of a statement
+
 _SEQ_AT = (
     select(EVENTS.c.seq)
     .where(EVENTS.c.owner == bindparam("owner"), EVENTS.c.recorded_at <= bindparam("until"))
@@ -131,6 +133,24 @@ def changed_between(connection: Connection, owner: str, after: int, until: int) 
 
 def declined(connection: Connection, owner: str) -> list[Event]:
     return to_events(connection.execute(_DECLINED, {"owner": owner}).all())
+
+
+def heard_with(connection: Connection, owner: str, words: Collection[str]) -> list[Event]:
+    """An upper bound: the words may stand anywhere in the turn's contents. Of no words none."""
+    if not words:
+        return []
+    query = select(*EVENT_COLUMNS).where(
+        EVENTS.c.owner == owner,
+        EVENTS.c.kind == EventKind.TURN.value,
+        EVENTS.c.erased.is_(False),
+        # SQLite folds the case of ASCII alone.
+        *(
+            EVENTS.c.after.icontains(word, autoescape=True)
+            for word in sorted(words)[:MOST_WORDS]
+            if word.isascii() or word.lower() == word.upper()
+        ),
+    )
+    return to_events(connection.execute(query.order_by(EVENTS.c.seq)).all())
 
 
 def histories(

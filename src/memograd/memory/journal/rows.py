@@ -215,7 +215,7 @@ def insert_rows(
 
 
 def to_events(rows: Sequence[Sequence[Any]]) -> list[Event]:
-    """Rows with `EVENT_COLUMNS` as events."""
+    """Rows with `EVENT_COLUMNS` as events; contents that cannot be read are none."""
     contents = _parse_all([text for row in rows for text in (row[8], row[9])])
     scopes: dict[tuple[Any, ...], Scope] = {}
     events = []
@@ -299,8 +299,19 @@ def _contents_json(contents: Mapping[str, Any], name: str) -> str:
 
 
 def _parse_all(texts: Sequence[str | None]) -> list[Any]:
-    parsed: list[Any] = json.loads(f"[{','.join(text or 'null' for text in texts)}]")
-    return parsed
+    """What each text says; None for one that is no JSON, so that a damaged row costs no other."""
+    try:
+        parsed: list[Any] = json.loads(f"[{','.join(text or 'null' for text in texts)}]")
+    except ValueError:
+        parsed = []
+    return parsed if len(parsed) == len(texts) else [_parse(text) for text in texts]
+
+
+def _parse(text: str | None) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return None
 
 
 def _check_keys(value: Any, where: str) -> None:

@@ -153,7 +153,8 @@ class TrainedReader:
             return Heard(turn, before, secret=True, own=own)  # "Scratch that, it's 4321"
         formless = [one for one in sentences if not has_secret(one[2])]
         told_by_way = self._told_by_way(turn.text, before, formless)
-        told_by_way |= {one[:2] for one in formless if repeats_code(turn.text, one[2])}
+        if tells_code(turn.text):
+            told_by_way |= {one[:2] for one in formless if repeats_code(turn.text, one[2])}
         sentences, worth, kept_back = self._without_secrets(
             turn.text, before, sentences, worth, told_by_way
         )
@@ -169,8 +170,12 @@ class TrainedReader:
         secret = secret or kept_back or bool(told_by_way)
         if EVERYTHING.search(own) and len(own) < 160:
             return Heard(turn, before, everything=True, own=own)
+        # Asked of the whole message once: of a long one each sentence would cost as much.
+        may_ask = MAY_ASK.search(own) is not None
+        to_nobody = not may_ask and speaks_to_nobody(own)
+        of_text = WANTS_TEXT.search(f"{setting.before} {own}")
         forget = any(
-            self._wishes(text, float(wish), own, setting)
+            self._wishes(text, float(wish), may_ask, to_nobody, setting)
             for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
         )
         idle = IDLE.search(asked_for(own)) is not None and OF_MEMORY.search(own) is None
@@ -200,7 +205,8 @@ class TrainedReader:
             if len(sentences) > 1 and says_only_when(text):
                 continue
             if forget and (
-                self._wishes(text, float(wish), own, setting) or LISTS_WHAT.fullmatch(text)
+                self._wishes(text, float(wish), may_ask, to_nobody, setting)
+                or LISTS_WHAT.fullmatch(text)
             ):
                 continue
             # What begins a longer message is worded as an answer, but must be worth keeping by
@@ -214,7 +220,6 @@ class TrainedReader:
             plain = full is not None or BARE_ANSWER.match(text) is not None
             bare = answers and only and plain and not only_offers(answers)
             least = self.thresholds.keep_answer_above if answers and only else self._least(text)
-            of_text = WANTS_TEXT.search(f"{setting.before} {own}")
             standing = setting.alone and is_standing(text) and not of_text
             if fact < least and not bare and not standing:
                 if fact >= self.thresholds.keep_asked_above and asks(text) and not answers:
@@ -306,18 +311,22 @@ class TrainedReader:
             rows.append(row)
         return parts, np.stack(rows)
 
-    def _wishes(self, text: str, wish: float, message: str, setting: Setting) -> bool:
+    def _wishes(
+        self, text: str, wish: float, said: bool, to_nobody: bool, setting: Setting
+    ) -> bool:
         """Whether the sentence asks to forget something, or not to keep it.
 
-        A message that has no word for it must wish it more surely. Where people talk with each
-        other nobody speaks to a memory ("Believe in yourself!"), so both are needed there.
+        said: whether its message has a word for that. One that has none must wish it more surely.
+        to_nobody: whether it has none and `speaks_to_nobody`, so that nobody is asked.
+        Where people talk with each other nobody speaks to a memory ("Believe in yourself!"), so
+        both are needed there.
         """
         if requests(text) or (setting.alone and FORGETS.search(text)):
             return wish >= LEAST_WISH or WITHDRAWS.match(text) is not None
-        sure, said = self.thresholds, MAY_ASK.search(message) is not None
+        sure = self.thresholds
         if not setting.alone:
             return said and wish >= WISH_AMONG_PEOPLE
-        if not said and speaks_to_nobody(message):
+        if to_nobody:
             return False
         return wish >= (sure.wish_above if said else sure.wish_unsaid_above)
 

@@ -27,7 +27,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.analysis import analyse
-from memograd.memory.journal import DerivedText, Journal
+from memograd.memory.journal import DatabaseFailed, DerivedText, Journal
 from memograd.memory.records.items import content_hash
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ class DerivedTexts:
         self._computing = threading.Lock()  # so that no text is computed by two readers at once
         self._words: dict[tuple[str, str], tuple[str, ...]] = {}  # of texts without a vector yet
         self._forgotten = 0
-        self._behind = EmbeddingBehind(
-            lambda owner, texts, seen: self.look_up(owner, texts, seen=seen)
-        )
+        self._behind = EmbeddingBehind(self._compute)
 
     def prepare(self, owner: str, texts: Sequence[str]) -> list[DerivedText]:
         """What is known of these texts and can be stored with the events that bring them."""
@@ -87,7 +85,8 @@ class DerivedTexts:
         """`(vector [d], terms)` of each text that stands in the owner's events.
 
         What the table does not hold is computed and stored, unless a purge came after the event
-        `seen`, the last one that the caller has read: then it may have erased these texts.
+        `seen`, the last one that the caller has read: then it may have erased these texts. A full
+        disk keeps nobody from reading: what cannot be stored is computed again another time.
         """
         stored = self._stored(owner, texts)
         if all(self._known(owner, content_hash(text), stored) for text in texts):
@@ -95,10 +94,10 @@ class DerivedTexts:
             return _in_order(found, texts)
         with self._computing:
             found, computed = self._find(owner, texts, self._stored(owner, texts))
-            if computed:
-                self._journal.store_derived(
-                    computed, embedder=self._embedder.name, purged_until=seen
-                )
+            try:
+                self._store(computed, seen)
+            except DatabaseFailed as error:
+                logger.warning("Vectors of texts of %s are not kept: %s", owner, error)
         return _in_order(found, texts)
 
     def words_first(self, owner: str, texts: Sequence[str]) -> list[WordsFirst]:
@@ -125,6 +124,15 @@ class DerivedTexts:
                 del self._held[key]
             for key in [key for key in self._words if owner is None or key[0] == owner]:
                 del self._words[key]
+
+    def _compute(self, owner: str, texts: Sequence[str], seen: int) -> None:
+        """`look_up` for nobody who waits, which ends where nothing can be stored."""
+        with self._computing:
+            _, computed = self._find(owner, texts, self._stored(owner, texts))
+            self._store(computed, seen)
+
+    def _store(self, computed: Sequence[DerivedText], seen: int) -> None:
+        self._journal.store_derived(computed, embedder=self._embedder.name, purged_until=seen)
 
     def _find(
         self, owner: str, texts: Sequence[str], stored: Mapping[str, DerivedText]

@@ -3,7 +3,8 @@
 Updating and deleting close a version: the event keeps it as `before` with its `valid_to` set. What
 the items of one call have in common stands in `Labels` and `Filing`. Something that ends by itself
 takes nothing along that would have stayed: what is said with an expiration date changes only items
-that end no later, and what is said again without one stays.
+that end no later, and what is said again without one stays. What a framework keeps under a name is
+the framework's: no talk changes it.
 
 Invariants: folding the events gives the items that they were made of; a decision names only items
 that its manager was shown; an item ends no earlier than what it says was told to.
@@ -22,6 +23,7 @@ import numpy as np
 from memograd.errors import MemogradError
 from memograd.memory.analysis import analyse
 from memograd.memory.reader import Fact
+from memograd.memory.records.documents import is_document
 from memograd.memory.records.events import EventKind, NewEvent, said_again
 from memograd.memory.records.items import Kind, MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
@@ -132,11 +134,12 @@ class Filing:
         return self if item_id is None else replace(self, labels=self.labels.linked(item_id))
 
     def may_speak_of(self, now: datetime, *, forget: bool) -> Callable[[MemoryItem], bool]:
-        """Which items a message of the call may change; all where it asks to forget."""
+        """Which items a message of the call may change; where it asks to forget, all but
+        documents."""
         wanted, until = self.scope.ids().items(), self.labels.expires_at
 
         def eligible(item: MemoryItem) -> bool:
-            if not wanted <= item.scope.ids().items():
+            if is_document(item) or not wanted <= item.scope.ids().items():
                 return False
             if item.expires_at is not None and item.expires_at <= now:
                 return False

@@ -17,8 +17,9 @@ labels, the others are deleted, each with the reason `compact <batch>:...`. By t
 `undo_compact` finds them and brings them back, under their old ids and as they were, except what
 changed since.
 
-Invariants: core items stay; items merge within one scope only; the rest fits the budget; undoing at
-once gives the very same items; nothing of other owners or scopes is touched.
+Invariants: core items stay, and so do documents, which are not counted; items merge within one
+scope only; the rest fits the budget; undoing at once gives the very same items; nothing of other
+owners or scopes is touched.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from memograd.memory.manager.trained.manager import TrainedManager, settled
 from memograd.memory.manager.trained.network import Batch, logits_BA, writing_worth
 from memograd.memory.manager.trained.observation import NONE, SLOTS, observe, seconds
 from memograd.memory.reader import Fact
+from memograd.memory.records.documents import is_document
 from memograd.memory.records.events import Event, EventKind, NewEvent
 from memograd.memory.records.items import Kind, MemoryItem
 from memograd.memory.records.operations import OpKind
@@ -203,9 +205,9 @@ def compact(
 ) -> dict[str, Any]:
     """Merge what is said twice and retire what is worth least, until `budget` tokens are left.
 
-    Touches the items that are filed under all ids of the scope and do not expire. Returns the id of
-    the batch, how many items were merged and retired, and items and tokens before and after. Raises
-    BadInput when the core items alone exceed the budget.
+    Touches the items that are filed under all ids of the scope, do not expire and are no documents
+    of a framework. Returns the id of the batch, how many items were merged and retired, and items
+    and tokens before and after. Raises BadInput when the core items alone exceed the budget.
     """
     manager = settled(manager)
     judge: ItemJudge = judge_by_rules
@@ -220,7 +222,9 @@ def compact(
             items = [
                 item
                 for item in state.items
-                if ids <= item.scope.ids().items() and item.expires_at is None
+                if ids <= item.scope.ids().items()
+                and item.expires_at is None
+                and not is_document(item)
             ]
             plan = plan_compaction(state, items, judge, budget)
             by_id = {item.id: item for item in items}

@@ -1,8 +1,9 @@
 """What the application itself changes: update an item, delete it, delete all that match.
 
 Nobody decides here; what is asked for is written, with the versions it was based on. The raw turns
-that a deleted item came from, or that said it again, are searched no more, so that nothing brings
-it up again. When another writer was faster, the change is made again of the item as it then stands.
+that a deleted item came from, or that said it again, an assistant's too, are searched no more, so
+that nothing brings it up again. When another writer was faster, the change is made again of the
+item as it then stands.
 Invariants: whatever runs beside, an edit changes the version that it saw or nothing, and no turn
 that says again what is being forgotten slips by; an edit that leaves an item as it was is not
 written.
@@ -20,10 +21,12 @@ from memograd.memory.records.events import NewEvent, said_again
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import reason
 from memograd.memory.records.scope import Scope
+from memograd.memory.records.turns import RawTurn
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
 from memograd.memory.write.changes import deleted, forgotten, updated
 from memograd.memory.write.remember import ATTEMPTS
+from memograd.memory.write.told import repeats, words_of
 
 if TYPE_CHECKING:
     from memograd.memory.filters import Filter
@@ -95,6 +98,7 @@ def delete_matching(store: MemoryStore, owner: str, wanted: Filter) -> int:
         items = [item for item in state.items if wanted.matches(item)]
         sources = {one: item.scope for item in items for one in state.turns_behind(item)}
         turns = {one: scope for one, scope in sources.items() if one in state.turns}
+        turns |= {} if whole else _repeated(state, items)
         for turn in state.turns if whole else ():
             if turn.scope is not None and wanted.matches_heard(turn.scope, turn.metadata):
                 turns[turn.id] = turn.scope
@@ -111,12 +115,23 @@ def sweep_owner(store: MemoryStore, owner: str) -> int:
         gone = state.expired_items(now)
         items = [item for item in state.items if item.id in gone] if gone else []
         turns = [state.turns.get(id) for id in sorted(state.expired_turns(now))]
-        return items, {turn.id: turn.scope for turn in turns if turn and turn.scope}
+        ended = {turn.id: turn.scope for turn in turns if turn and turn.scope}
+        return items, ended | _repeated(state, items)
 
     return _delete_several(store, owner, expired, "expiry", "expired")
 
 
 _Chosen = tuple[Sequence[MemoryItem], Mapping[str, Scope]]  # items, and turns with their scopes
+
+
+def _repeated(state: MemoryState, items: Sequence[MemoryItem]) -> dict[str, Scope]:
+    """What an assistant said of the items in their own words, searched so far."""
+    return {
+        turn.id: item.scope
+        for turn in (state.turns if items else ())
+        for item in items
+        if repeats(turn, item)
+    }
 
 
 def _delete_several(
@@ -188,4 +203,7 @@ def _told_of(store: MemoryStore, item: MemoryItem) -> list[str]:
         told = said_again(event)
         if told is not None and told[0] == item.id:
             behind += told[1]
+    for event in store.journal.heard_with(owner, words_of(item)):
+        if repeats(RawTurn.from_json((event.after or {})["turn"]), item):
+            behind.append(event.subject)
     return [one for one in dict.fromkeys(behind) if store.turn(owner, one) is not None]

@@ -15,10 +15,13 @@ from typing import Any
 
 from memograd.errors import BadInput
 from memograd.memory.records.events import RECORDS, Event, EventKind
+from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import Scope
+from memograd.memory.records.turns import RawTurn
 from memograd.memory.state.store import MemoryStore
 from memograd.memory.text_caches import drop_texts
 from memograd.memory.write.compaction import stands_for
+from memograd.memory.write.told import repeats
 
 REASON = "purged on request"
 ITEM_EVENTS = (EventKind.ADD, EventKind.UPDATE, EventKind.DELETE)
@@ -103,9 +106,11 @@ def _behind(told: Sequence[Event], items: set[str]) -> tuple[set[str], set[str]]
     """The raw turns that are part of the items' histories, and the events that declined facts.
 
     A turn belongs to an item when the item came from it, was changed or taken back by it, or was
-    the reason to decline a fact of it; and whatever was declined of such a turn goes with it.
+    the reason to decline a fact of it, and when an assistant said there what the item says or once
+    said; and whatever was declined of such a turn goes with it.
     """
     whole = [event for event in told if _whole(event)]
+    heard = [event for event in whole if event.kind is EventKind.TURN]
     declined = [event for event in whole if event.kind is EventKind.NONE]
     sources = {
         source
@@ -114,8 +119,24 @@ def _behind(told: Sequence[Event], items: set[str]) -> tuple[set[str], set[str]]
         or (event.kind is EventKind.NONE and (event.after or {}).get("item_id") in items)
         for source in _sources(event)
     }
-    turns = {event.subject for event in whole if event.kind is EventKind.TURN} & sources
+    turns = {event.subject for event in heard} & sources
+    versions = {
+        content["text"]: MemoryItem.from_json(content)
+        for event in whole
+        if event.kind in ITEM_EVENTS and event.subject in items
+        for content in (event.before, event.after)
+        if content
+    }
+    turns |= {
+        event.subject
+        for event in heard
+        if event.after and any(repeats(_turn(event.after), one) for one in versions.values())
+    }
     return turns, {event.subject for event in declined if not turns.isdisjoint(_sources(event))}
+
+
+def _turn(contents: Mapping[str, Any]) -> RawTurn:
+    return RawTurn.from_json(contents["turn"])
 
 
 def _whole(event: Event) -> bool:

@@ -166,14 +166,13 @@ def _deciding(
     else that still holds came from them.
     """
     scope, owner = filing.scope, filing.scope.owner
-    before: list[RawTurn] = []
+    state = store.states.current(owner, turn_vectors=False)
+    hidden = state.expired_turns(store.now())
+    spoken = [turn for turn in state.last_turns(SPOKEN_OF) if turn.id not in hidden]
+    before = spoken[-BEFORE_TURNS:]
     whole = manager if isinstance(manager, MessageManager) else None
     if whole is not None and isinstance(reader, MessageReader):
-        state = store.states.current(owner, turn_vectors=False)
-        hidden = state.expired_turns(store.now())
-        before = [turn for turn in state.last_turns(SPOKEN_OF) if turn.id not in hidden]
-        messages = reader.hear(turns, before)
-        before = before[-BEFORE_TURNS:]
+        messages = reader.hear(turns, spoken)
     else:
         whole = None
         messages = [

@@ -4,6 +4,9 @@
 turns too. `told_again` finds what is left over: a reader finds no news in what was just said, so it
 gives no fact that a manager could find to be known. The words tell it then: a sentence of the user
 that has all the words of an item says it, or asks about it, and goes where the item goes.
+A number that is kept from being remembered is hidden where an assistant says it again. `repeats`
+knows by the same words what an assistant said after the user; it is asked only when an
+item is forgotten, since an assistant's long answer must not go because one fact in it has changed.
 
 Invariants: a turn is hidden only where what it told was taken back or changed, and nothing else
 that still holds came from it; a request to forget hides it whatever else it told. An item is told
@@ -14,6 +17,7 @@ more of; what a new item says is not told again.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
@@ -80,6 +84,10 @@ class ToldItems:
         for event in made.events:
             if (again := said_again(event)) is not None:
                 self._say_again(*again)
+        if hide and request and made.before is not None:
+            for turn in (*self._work.turns, *self._turns):
+                if repeats(turn, made.before):
+                    self.hide(turn.id)
         if hide and made.before is not None:
             now = {turn.id for turn in self._turns if turn.id in self._new}
             for source in self._work.turns_behind(made.before):
@@ -94,8 +102,22 @@ class ToldItems:
         """Whether the turn is to be searched no more, whatever else came from it."""
         return self._hidden.get(turn_id, False)
 
+    def _hide_repeated_figures(self) -> None:
+        """An assistant that confirms what is kept from being remembered says the figure of it."""
+        secret: set[str] = set()
+        for turn in self._turns:
+            new = turn.id in self._new
+            if turn.said_as == "assistant":
+                if new and not secret.isdisjoint(_figures(turn.text)):
+                    self.hide(turn.id)
+            elif self.hides(turn.id) or not (
+                new or turn.id in self._work.turns or turn.id in self._items
+            ):
+                secret |= _figures(turn.text)
+
     def forgets(self, scope: Scope, actor: str) -> list[NewEvent]:
         """The events that hide the turns."""
+        self._hide_repeated_figures()
         work = self._work
         texts = {turn.id: turn.text for turn in self._turns}
         left = {source for turn in self._hidden for source in [turn] if not self._hidden[turn]}
@@ -119,6 +141,7 @@ class ToldItems:
 
 NEAREST: Final = 64  # items, by their words: one that is said whole is near
 LEAST: Final = 2  # words that are enough within a longer sentence; of characters twice as many
+_FIGURE: Final = re.compile(r"\d(?:[\d .-]{0,40}\d)?")
 _FRAME: Final = re.compile(r"^(?:User said|About [^:]{3,40}): |^(?:用户说|关于[^：]{2,10})：")
 _SELF: Final = frozenset({"user", "my", "me", "we", "our", "i", "i'm", "i'v", "im"})
 _NO_CONTENT: Final = frozenset("的了是我你他她它在有和就都给这那个条不也很说别用户们过呢啊吧吗")
@@ -159,6 +182,28 @@ def told_again(
             if best and item.id not in told:
                 told.add(item.id)
                 yield item, sentence
+
+
+def _figures(text: str) -> set[str]:
+    """Its numbers of three digits or more, however they are written in groups."""
+    found = (re.sub(r"\D", "", one) for one in _FIGURE.findall(unicodedata.normalize("NFKC", text)))
+    return {digits for digits in found if len(digits) >= 3}
+
+
+def repeats(turn: RawTurn, item: MemoryItem) -> bool:
+    """Whether a sentence of an assistant has all the words of the item."""
+    if turn.said_as != "assistant":
+        return False
+    said, whole = words_of(item), turn.text.casefold()
+    # Nearly all turns fail this, which costs nothing.
+    if not said or not all(word in whole for word in said):
+        return False
+    return any(_says(sentence, _words(sentence), item) for sentence in split_sentences(turn.text))
+
+
+def words_of(item: MemoryItem) -> frozenset[str]:
+    """The beginnings of the words, the numbers and the characters that whoever says it must say."""
+    return _said(item)
 
 
 def _says(sentence: str, words: frozenset[str], item: MemoryItem) -> bool:

@@ -7,6 +7,7 @@ importing twice changes nothing; a file with a bad line imports nothing.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from memograd.memory.state.store import MemoryStore
 from memograd.memory.write.answers import VERDICTS
 from memograd.web.json_text import json_line
 
+logger = logging.getLogger(__name__)
 FORMAT: Final = "memograd-journal"
 VERSION: Final = 1
 MOST_SESSIONS: Final = 2**31
@@ -47,9 +49,25 @@ def export_journal(store: MemoryStore, path: Path, owners: Sequence[str] | None)
 
 
 def export_lines(store: MemoryStore, owners: Sequence[str] | None) -> Iterator[str]:
-    """The lines of an export: the first says what it is, each other one is an event."""
+    """The lines of an export: the first says what it is, each other one is an event.
+
+    An event whose contents are damaged is left out with a warning, and so is what happened later to
+    an item that it would have brought: nobody could import the rest.
+    """
     yield json.dumps({"format": FORMAT, "version": VERSION}) + "\n"
+    missing: set[str] = set()  # items without their ADD
     for event in store.journal.export_events(owners):
+        damaged = not event.erased and any(
+            getattr(event, name) is None for name in HOLDS.get(event.kind, ())
+        )
+        if event.kind is EventKind.ADD:
+            (missing.add if damaged else missing.discard)(event.subject)
+        elif event.kind in (EventKind.UPDATE, EventKind.DELETE):
+            damaged = damaged or event.subject in missing
+        if damaged:
+            told = (event.seq, event.kind, event.subject, event.scope.owner)
+            logger.warning("Event %d (%s of %r of %s) is damaged and not exported.", *told)
+            continue
         yield json_line(event.to_json()) + "\n"
 
 

@@ -170,7 +170,7 @@ def add_forget_all(server: MCPServer[Any], memory_for: MemoryFor) -> None:
         memory = memory_for(asking)
         if memory.identity.owner is None:
             raise Forbidden("This key opens everybody's memory, which no tool may forget.")
-        count = len(memory.get_all(ids=NO_IDS))
+        count = len(memory.get_all(ids=NO_IDS, show_expired=True))  # it forgets these too
         if count == 0:
             return Confirmation(confirm=True)
         capabilities = asking.client_capabilities

@@ -1,0 +1,70 @@
+"""Documents of a framework beside talk and compaction in the same owner's memory."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("langgraph.store.base", reason="needs the extra langgraph")
+
+from memograd.errors import BadInput
+from memograd.integrations.langgraph import LangGraphStore
+from memograd.integrations.shelf import NewDocument, Shelf
+from memograd.memory import Memory
+from memograd.memory.records.scope import Scope
+
+
+def texts(memory: Memory, user: str) -> list[str]:
+    return [item["memory"] for item in memory.get_all(user_id=user)["results"]]
+
+
+def test_talk_changes_no_document(memory: Memory) -> None:
+    store = LangGraphStore(memory, user_id="talker")
+    store.put(("facts",), "home", {"text": "User lives in Boston."})
+    store.put(("facts",), "cat", {"text": "User has a cat called Kimi."})
+    memory.add("I live in Denver now.", user_id="talker")
+    memory.add("Forget that I have a cat called Kimi.", user_id="talker")
+    kept = texts(memory, "talker")
+    assert kept[:2] == ["User lives in Boston.", "User has a cat called Kimi."]
+    assert any("Denver" in text for text in kept[2:])  # beside it, as an item of its own
+    store.delete(("facts",), "home")
+    assert any("Denver" in text for text in texts(memory, "talker"))
+
+
+def test_what_a_document_says_is_remembered_of_the_user_too(memory: Memory) -> None:
+    store = LangGraphStore(memory, user_id="same")
+    store.put(("facts",), "home", {"text": "User lives in Boston."})
+    memory.add("I live in Boston.", user_id="same")
+    store.delete(("facts",), "home")
+    assert texts(memory, "same") == ["User lives in Boston."]
+
+
+def test_a_compaction_leaves_documents(memory: Memory) -> None:
+    store = LangGraphStore(memory, user_id="small")
+    for key in ("1", "2"):
+        store.put(("facts",), key, {"text": "User likes tea."})
+    for note in ("User likes rice.", "User likes rice.", "User went to Rome."):
+        memory.add(note, user_id="small", infer=False)
+    report = memory.compact(0, user_id="small")
+    assert report["items"] == {"before": 3, "after": 0}
+    assert [found.key for found in store.search(("facts",))] == ["1", "2"]
+
+
+def test_metadata_of_the_application_is_no_document(memory: Memory) -> None:
+    store = LangGraphStore(memory, user_id="shop")
+    store.put(("facts",), "home", {"text": "User lives in Boston."})
+    memory.add("The book is blue.", user_id="shop", infer=False, metadata={"shelf": "langgraph"})
+    assert [found.key for found in store.search(("facts",))] == ["home"]
+    assert [found.key for found in store.search(("facts",), query="book")] == ["home"]
+
+
+def test_a_prefix_may_be_a_list(memory: Memory) -> None:
+    store = LangGraphStore(memory, user_id="lists")
+    store.put(("facts", "more"), "home", {"text": "User lives in Boston."})
+    as_list: list[str] = ["facts"]
+    assert [found.key for found in store.search(as_list)] == ["home"]  # type: ignore[arg-type]
+
+
+def test_half_a_character_is_refused_in_a_sentence(memory: Memory) -> None:
+    shelf = Shelf(memory, Scope("halves"), "test")
+    with pytest.raises(BadInput, match="not valid Unicode"):
+        shelf.change(lambda _: {("a",): NewDocument({}, "cut \ud83d", {})})
