@@ -102,6 +102,7 @@ def test_a_retry_is_a_rollout_of_its_own(gateway) -> None:
         (float("nan"), "no finite number"),
         ("good", "no finite number"),
         (True, "no finite number"),
+        pytest.param(10**400, "no finite number", id="beyond-every-float"),
     ],
 )
 def test_no_reward_is_an_error_that_names_the_attempt(gateway, given, said: str) -> None:

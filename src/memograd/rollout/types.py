@@ -21,9 +21,11 @@ weights that are about to learn drew it. `unpacked(packed(masks)) == masks`; `ea
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import NotRequired, TypeAlias, TypedDict
 
 import numpy as np
@@ -217,6 +219,15 @@ def unpacked(data: bytes) -> TokenMasks:
     size = len(body) // kinds if kinds else 0
     distinct = [body[size * number : size * (number + 1)] for number in range(kinds)]
     return tuple(None if number < 0 else distinct[number] for number in which)
+
+
+def is_finite_number(value: object) -> bool:
+    """Whether it can be a reward: neither NaN nor infinite, nor a whole number that no float holds,
+    nor anything that is no number."""
+    try:
+        return isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def one_or_each(counts: Sequence[int]) -> int | list[int]:
