@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import cached_property, lru_cache
 
 import pytest
 
@@ -219,6 +220,38 @@ def test_the_column_environment_chooses_among_several() -> None:
     assert now(silent.finish()) is None
     with pytest.raises(BadInput, match="s2: environment='bank' is not one of ledger, silent"):
         task.episodes(scenario("bank"), 1)
+
+
+def test_class_methods_and_decorated_ones_are_tools_and_what_a_built_in_brings_is_none() -> None:
+    class Bank(dict):
+        Nested = Ledger
+
+        def reset(self, **row) -> None: ...
+
+        @classmethod
+        def rate(cls, year: int) -> str:
+            """Look a rate up.
+
+            Args:
+                year: The year.
+            """
+            return f"{year} %"
+
+        @lru_cache  # noqa: B019
+        def fee(self) -> str:
+            """Look the fee up."""
+            return "two"
+
+        __hash__ = object.__hash__
+
+        @cached_property
+        def expensive(self) -> int:
+            raise AssertionError("properties are not asked")
+
+    episode = one_episode(Bank)
+    assert [tool["function"]["name"] for tool in episode.tools] == ["fee", "rate"]
+    assert now(episode.step(call("rate", year=7))).observation[0]["content"] == "7 %"
+    assert now(episode.step(call("fee"))).observation[0]["content"] == "two"
 
 
 def test_a_class_that_cannot_be_used_is_bad_input() -> None:

@@ -25,6 +25,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import BuiltinMethodType, ClassMethodDescriptorType, MethodDescriptorType
 from typing import cast
 
 from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError, place_in
@@ -204,9 +205,17 @@ def _tool_names(kind: type) -> list[str]:
     # Asked of the class: asking the instance would run its properties.
     return [
         name
-        for name, _ in inspect.getmembers(kind, predicate=inspect.isfunction)
+        for name, _ in inspect.getmembers(kind, predicate=_is_method)
         if name not in ("reset", "get_reward") and not name.startswith("_")
     ]
+
+
+def _is_method(member: object) -> bool:
+    """Whether a member of a class is a method that was written for it: a class method and one under
+    a decorator too, but none that a built-in type brings along."""
+    if isinstance(member, MethodDescriptorType | ClassMethodDescriptorType | BuiltinMethodType):
+        return False
+    return callable(member) and inspect.isroutine(member)
 
 
 def describe_tools(environment: object) -> list[ToolSchema]:
