@@ -222,6 +222,20 @@ def test_the_column_environment_chooses_among_several() -> None:
         task.episodes(scenario("bank"), 1)
 
 
+def test_a_row_that_an_instance_edits_is_whole_for_the_next_one() -> None:
+    class Deck:
+        def reset(self, cards, limits) -> str:
+            limits["low"]["n"] -= 1
+            return f" {cards.pop()} {len(cards)} {limits['low']['n']}"
+
+    columns = {"cards": ["ace", "king"], "limits": {"low": {"n": 3}}}
+    scenario = Scenario("s1", SCENARIO.messages, columns)
+    for _ in range(2):
+        for episode in EnvironmentTask(Deck, chat_template=TEMPLATE).episodes(scenario, 2):
+            assert episode.reset()[-1]["content"] == "Add. king 1 2"
+    assert columns == {"cards": ["ace", "king"], "limits": {"low": {"n": 3}}}
+
+
 def test_class_methods_and_decorated_ones_are_tools_and_what_a_built_in_brings_is_none() -> None:
     class Bank(dict):
         Nested = Ledger

@@ -29,7 +29,7 @@ from typing import Any
 from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError, place_in
 from memograd.rewards.user_code import source_of, taken_by
 from memograd.rollout.async_calls import start
-from memograd.rollout.types import Message, is_finite_number
+from memograd.rollout.types import Message, is_finite_number, own_copy
 
 RewardFunction = Callable[..., Any]
 """`f(prompts, completions, **columns)`: one number or None per completion (TRL's signature)."""
@@ -138,9 +138,10 @@ def _arguments(
 ) -> dict[str, Any]:
     """What this function is called with, as lists of its own.
 
-    Copies, because a function that edits its arguments must not change what the next one sees.
+    Copies all the way down, because a function that edits its arguments must change neither what
+    the next one sees nor the rows, which are asked again.
     """
-    arguments = {name: list(batch[name]) for name in taken_by(reward.function, batch)}
+    arguments = {name: own_copy(list(batch[name])) for name in taken_by(reward.function, batch)}
     if reward.reads_messages and "completions" in arguments:
         arguments["completions"] = [
             text
