@@ -115,6 +115,17 @@ def test_plot(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert out.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_picture_that_cannot_be_written_is_the_callers_to_mend(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place in (tmp_path, runs / "one" / "config.json" / "seeds.png"):
+        with pytest.raises(SystemExit) as ended:
+            main(["runs", "plot", "one", "--dir", str(runs), "--out", str(place)])
+        assert ended.value.code == 2
+        error = capsys.readouterr().err
+        assert error.startswith(f"memograd: The picture {place} cannot be written (")
+
+
 def test_rollouts_without_colour(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = run(capsys, "rollouts", "one", "--dir", runs, "--step", 1, "--group", 1)
     assert out.startswith("step 1, group 1: q")

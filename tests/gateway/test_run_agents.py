@@ -55,6 +55,17 @@ def states(gateway) -> list[str]:
     return [record.state for record in reversed(gateway.store.rollouts())]
 
 
+def test_a_task_that_an_attempt_edits_is_whole_for_the_next_one(gateway) -> None:
+    async def agent(task, base_url, api_key):
+        task["cards"].pop()
+        return len(task["cards"])
+
+    same = {"cards": ["ace", "king"]}
+    ids = run(gateway, agent, same, same)
+    assert [gateway.store.rollout(one).reward for one in ids] == [1, 1]
+    assert same == {"cards": ["ace", "king"]}
+
+
 def test_results_are_in_order_whoever_finishes_first(gateway) -> None:
     async def agent(task, base_url, api_key):
         await asyncio.sleep(0.05 * (3 - task["n"]))
@@ -102,6 +113,7 @@ def test_a_retry_is_a_rollout_of_its_own(gateway) -> None:
         (float("nan"), "no finite number"),
         ("good", "no finite number"),
         (True, "no finite number"),
+        pytest.param(10**400, "no finite number", id="beyond-every-float"),
     ],
 )
 def test_no_reward_is_an_error_that_names_the_attempt(gateway, given, said: str) -> None:

@@ -16,6 +16,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
+from memograd.rewards.compose import RewardError
 
 
 def share_of_low_bytes(prompts, completions, **columns):
@@ -224,6 +225,23 @@ def test_the_best_checkpoint_is_kept_and_measuring_changes_nothing(
     cut, *_ = evaluated_run(tmp_path / "cut", config, scenarios, stop_after=5)
     assert cut.latest_checkpoint() == cut.path / "checkpoint-4"
     resumed, again, _ = evaluated_run(tmp_path / "cut", config, scenarios)
+    assert without_seconds(resumed) == without_seconds(whole)
+    assert all(torch.equal(a, b) for a, b in zip(weights, again, strict=True))
+
+
+def test_a_measurement_that_fails_saves_no_step_that_was_not(
+    tmp_path, tiny_config, scenarios
+) -> None:
+    # The step has moved the weights by then: saved as the step before, it would be done twice.
+    config = tiny_config.model_copy(update={"eval_steps": 3, "save_steps": 20})
+    whole, weights = run(tmp_path / "whole", config, scenarios, evaluate=lambda label: 0.5)
+
+    def fails(label: str) -> float:
+        raise RewardError("the judge is away")
+
+    with pytest.raises(RewardError, match="judge"):
+        run(tmp_path / "cut", config, scenarios, evaluate=fails)
+    resumed, again = run(tmp_path / "cut", config, scenarios, evaluate=lambda label: 0.5)
     assert without_seconds(resumed) == without_seconds(whole)
     assert all(torch.equal(a, b) for a, b in zip(weights, again, strict=True))
 

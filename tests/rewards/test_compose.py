@@ -115,7 +115,7 @@ def test_total_is_the_weighted_sum(rows: list[tuple[float, float, int]]) -> None
 
 @given(
     values=st.lists(st.floats(-10, 10), min_size=1, max_size=6),
-    bad=st.sampled_from([math.nan, math.inf, -math.inf, None, "0.5", [0.5], 1j]),
+    bad=st.sampled_from([math.nan, math.inf, -math.inf, None, "0.5", [0.5], 1j, 10**400]),
     data=st.data(),
 )
 def test_one_bad_value_is_an_error_that_names_its_rollout(
@@ -188,6 +188,24 @@ def test_a_total_that_overflows_is_an_error() -> None:
             completions=["a"],
             columns={},
         )
+
+
+def test_rows_are_safe_from_edits_all_the_way_down() -> None:
+    def empties(prompts: list[Any], completions: list[str], answer: list[Any]) -> list[float]:
+        prompts[0][0]["content"] = ""
+        return [float(one.pop()) for one in answer]
+
+    prompt, answer = [{"role": "user", "content": "q"}], [1, 2]
+    for _ in range(2):  # the rows are asked again in a later step
+        table = compute_rewards(
+            [WeightedReward("empties", empties)],
+            rollout_ids=["a", "b"],
+            prompts=[prompt, prompt],
+            completions=["x", "y"],
+            columns={"answer": [answer, answer]},
+        )
+        assert table.total == [2.0, 2.0]
+    assert (prompt, answer) == ([{"role": "user", "content": "q"}], [1, 2])
 
 
 def test_columns_may_have_any_name_and_are_safe_from_edits() -> None:

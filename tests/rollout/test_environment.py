@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import cached_property, lru_cache
 
 import pytest
 
@@ -219,6 +220,52 @@ def test_the_column_environment_chooses_among_several() -> None:
     assert now(silent.finish()) is None
     with pytest.raises(BadInput, match="s2: environment='bank' is not one of ledger, silent"):
         task.episodes(scenario("bank"), 1)
+
+
+def test_a_row_that_an_instance_edits_is_whole_for_the_next_one() -> None:
+    class Deck:
+        def reset(self, cards, limits) -> str:
+            limits["low"]["n"] -= 1
+            return f" {cards.pop()} {len(cards)} {limits['low']['n']}"
+
+    columns = {"cards": ["ace", "king"], "limits": {"low": {"n": 3}}}
+    scenario = Scenario("s1", SCENARIO.messages, columns)
+    for _ in range(2):
+        for episode in EnvironmentTask(Deck, chat_template=TEMPLATE).episodes(scenario, 2):
+            assert episode.reset()[-1]["content"] == "Add. king 1 2"
+    assert columns == {"cards": ["ace", "king"], "limits": {"low": {"n": 3}}}
+
+
+def test_class_methods_and_decorated_ones_are_tools_and_what_a_built_in_brings_is_none() -> None:
+    class Bank(dict):
+        Nested = Ledger
+
+        def reset(self, **row) -> None: ...
+
+        @classmethod
+        def rate(cls, year: int) -> str:
+            """Look a rate up.
+
+            Args:
+                year: The year.
+            """
+            return f"{year} %"
+
+        @lru_cache  # noqa: B019
+        def fee(self) -> str:
+            """Look the fee up."""
+            return "two"
+
+        __hash__ = object.__hash__
+
+        @cached_property
+        def expensive(self) -> int:
+            raise AssertionError("properties are not asked")
+
+    episode = one_episode(Bank)
+    assert [tool["function"]["name"] for tool in episode.tools] == ["fee", "rate"]
+    assert now(episode.step(call("rate", year=7))).observation[0]["content"] == "7 %"
+    assert now(episode.step(call("fee"))).observation[0]["content"] == "two"
 
 
 def test_a_class_that_cannot_be_used_is_bad_input() -> None:

@@ -18,7 +18,9 @@ from memograd.tasks.text.rows import (
     read_rows,
     split_rows,
     text_scenarios,
+    told_apart,
 )
+from memograd.tasks.text.settings import RowsConfig
 
 CHAT = [{"role": "system", "content": "简短"}, {"role": "user", "content": "你好"}]
 
@@ -126,6 +128,16 @@ def test_a_text_and_a_chat_that_says_it_are_the_same_prompt() -> None:
     with pytest.raises(BadInput, match="g:1 has the same prompt as f:0, which is trained on"):
         check_apart([text], [chat])
     check_apart([text], rows_of("bye"))
+
+
+def test_a_row_in_both_files_is_found_though_other_rows_have_more_columns(tmp_path) -> None:
+    # Every row of a file has all of its columns, which must not make the row another problem.
+    same = {"prompt": "hello", "answer": 1}
+    data, held_out = tmp_path / "rows.jsonl", tmp_path / "held_out.jsonl"
+    data.write_text(json.dumps(same) + "\n" + json.dumps({"prompt": "bye", "hint": "b"}) + "\n")
+    held_out.write_text(json.dumps(same) + "\n")
+    with pytest.raises(BadInput, match=r"held_out\.jsonl:1 has the same content as .*rows\.jsonl"):
+        told_apart(data, RowsConfig(eval_data=held_out), by_columns=True)
 
 
 def test_fraction_0_holds_nothing_out() -> None:

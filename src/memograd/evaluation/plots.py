@@ -47,17 +47,23 @@ def font_families() -> list[str]:
 
 
 def save_figure(figure: Figure, out_png: Path) -> None:
-    """Lay the figure out and write it as PNG; missing folders are made.
+    """Lay the figure out and write it as PNG; missing folders are made. `BadInput` where it cannot
+    be written.
 
     `savefig` with a layout that is computed while drawing draws everything twice.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     out_png = Path(out_png)
-    out_png.parent.mkdir(parents=True, exist_ok=True)
     canvas = FigureCanvasAgg(figure)
     figure.tight_layout(pad=0.9, w_pad=1.8)
-    canvas.print_png(out_png)  # type: ignore[no-untyped-call]
+    try:
+        out_png.parent.mkdir(parents=True, exist_ok=True)
+        canvas.print_png(out_png)  # type: ignore[no-untyped-call]
+    except OSError as error:
+        raise BadInput(
+            f"The picture {out_png} cannot be written ({error.strerror}); choose another place."
+        ) from error
 
 
 _RUN_COLOURS = (BLUE, ORANGE, GREEN, "#c026d3", "#dc2626", "#0891b2", "#65a30d", "#7c3aed")

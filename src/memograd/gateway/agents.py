@@ -26,7 +26,6 @@ import asyncio
 import contextlib
 import inspect
 import json
-import math
 import os
 import shlex
 import shutil
@@ -40,6 +39,7 @@ from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError, place_in
 from memograd.gateway.store import TraceStore
 from memograd.rewards.user_code import function_of, load_file, load_module, source_of
 from memograd.rollout.episode import EpisodeError
+from memograd.rollout.types import is_finite_number, own_copy
 
 LOOK_SECONDS = 0.05
 """How often a program is looked at, whether it has ended."""
@@ -137,7 +137,7 @@ async def _one_try(
     clock = asyncio.timeout(running.seconds)
     try:
         async with clock:
-            given = await agent(dict(attempt.task), base_url, api_key)
+            given = await agent(own_copy(dict(attempt.task)), base_url, api_key)
     except RAISED_BY_USERS as error:
         if clock.expired() and isinstance(error, TimeoutError):
             raise AgentFailed(f"the agent took more than {running.seconds:g} s") from None
@@ -154,9 +154,7 @@ async def _one_try(
         if state == "running":  # an agent may have posted a reward, which nobody asked for
             store.finish(rollout_id, cut_short)
         return
-    if given is not None and (
-        isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given)
-    ):
+    if given is not None and (isinstance(given, bool) or not is_finite_number(given)):
         raise AgentFailed(f"the agent returned {given!r}, which is no finite number")
     posted = store.rollout(rollout_id)
     if posted.state != "rewarded":

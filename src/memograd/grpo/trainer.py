@@ -128,6 +128,7 @@ class Trainer:
         check_data(run, scenarios)
         self.policy = policy
         self._verified = False
+        self._moved = False
         self._scenarios = scenarios
         self._asking = ScenarioChooser(scenarios, config)
         self._replay = Replay(
@@ -201,10 +202,12 @@ class Trainer:
             self._world.check_equal_weights(self.policy.parameters())
             while self.step < self._config.steps:
                 self._state.begin_step()
+                self._moved = False
                 try:
                     metrics = self._one_step()
                 except (RewardError, EpisodeError, SamplingFailed, SamplerGapTooWide):
-                    self._state.save_before_step()
+                    if not self._moved:  # else the weights are no longer those of the step before
+                        self._state.save_before_step()
                     raise
                 self._world.guarded(partial(self._announce, metrics))
                 if metrics.get("eval_best"):
@@ -268,6 +271,7 @@ class Trainer:
         kept = self._rollouts.kept_on_failure(self.step, learned.groups, learned)
         with kept, clock.phase("learn"):
             update = self._learn(learned, objective)
+        self._moved = True
         if config.schedules.replay_groups:
             self._replay.add(experience, step=self.step, advantage=objective.advantage)
         experience = replace(experience, advantages=own_advantages(update, experience))

@@ -24,13 +24,12 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import isawaitable
-from numbers import Real
 from typing import Any
 
 from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError, place_in
 from memograd.rewards.user_code import source_of, taken_by
 from memograd.rollout.async_calls import start
-from memograd.rollout.types import Message
+from memograd.rollout.types import Message, is_finite_number, own_copy
 
 RewardFunction = Callable[..., Any]
 """`f(prompts, completions, **columns)`: one number or None per completion (TRL's signature)."""
@@ -139,9 +138,10 @@ def _arguments(
 ) -> dict[str, Any]:
     """What this function is called with, as lists of its own.
 
-    Copies, because a function that edits its arguments must not change what the next one sees.
+    Copies all the way down, because a function that edits its arguments must change neither what
+    the next one sees nor the rows, which are asked again.
     """
-    arguments = {name: list(batch[name]) for name in taken_by(reward.function, batch)}
+    arguments = {name: own_copy(list(batch[name])) for name in taken_by(reward.function, batch)}
     if reward.reads_messages and "completions" in arguments:
         arguments["completions"] = [
             text
@@ -223,7 +223,7 @@ def _checked_values(name: str, values: object, rollout_ids: Sequence[str]) -> li
             f"({batch})."
         )
     for rollout_id, value in zip(rollout_ids, values, strict=True):
-        if value is not None and (not isinstance(value, Real) or not math.isfinite(value)):
+        if value is not None and not is_finite_number(value):
             raise RewardError(
                 f"Reward {name} returned {value!r} for rollout {rollout_id}, not a finite number.",
                 rollout_id,

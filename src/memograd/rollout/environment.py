@@ -15,7 +15,8 @@ arguments or makes the tool raise is answered with an error for the policy to re
 exception in `reset` or `get_reward` is the environment's fault and stops the run (the runner adds
 the rollout's id). Unlike TRL, which resets used instances, every rollout gets a fresh instance.
 
-Invariant: a call reaches the instance of its own rollout only.
+Invariants: a call reaches the instance of its own rollout only; what an instance does to the row
+that it was given (a list that it empties) reaches no other rollout.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import BuiltinMethodType, ClassMethodDescriptorType, MethodDescriptorType
 from typing import cast
 
 from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError, place_in
 from memograd.rollout.async_calls import Waiting, start
 from memograd.rollout.episode import Step, ToolSchema
 from memograd.rollout.tool_calls import MalformedCall, ToolCall, check_convention, parse_tool_calls
-from memograd.rollout.types import Message, Scenario
+from memograd.rollout.types import Message, Scenario, own_copy
 
 EnvironmentFactory = Callable[[], object]
 
@@ -102,12 +104,12 @@ class EnvironmentEpisode:
         }
         # As in TRL, an environment that makes its own problems has an empty prompt to write to.
         self._prompt = list(prompt) or [Message(role="user", content="")]
-        self._columns = columns
+        self._columns = dict(columns)
 
     def reset(self) -> list[Message]:
         """The prompt, with what the environment adds to its last message."""
         reset = cast("Callable[..., object]", getattr(self._environment, "reset"))  # noqa: B009
-        given = {"prompt": [dict(message) for message in self._prompt], **self._columns}
+        given = {"prompt": [dict(message) for message in self._prompt], **own_copy(self._columns)}
         with self._told_of("reset"):
             added = reset(**_taken(reset, given))
             if isinstance(added, str):
@@ -204,9 +206,17 @@ def _tool_names(kind: type) -> list[str]:
     # Asked of the class: asking the instance would run its properties.
     return [
         name
-        for name, _ in inspect.getmembers(kind, predicate=inspect.isfunction)
+        for name, _ in inspect.getmembers(kind, predicate=_is_method)
         if name not in ("reset", "get_reward") and not name.startswith("_")
     ]
+
+
+def _is_method(member: object) -> bool:
+    """Whether a member of a class is a method that was written for it: a class method and one under
+    a decorator too, but none that a built-in type brings along."""
+    if isinstance(member, MethodDescriptorType | ClassMethodDescriptorType | BuiltinMethodType):
+        return False
+    return callable(member) and inspect.isroutine(member)
 
 
 def describe_tools(environment: object) -> list[ToolSchema]:

@@ -21,12 +21,16 @@ weights that are about to learn drew it. `unpacked(packed(masks)) == masks`; `ea
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NotRequired, TypeAlias, TypedDict
+from numbers import Real
+from typing import Any, NotRequired, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
+
+T = TypeVar("T")
 
 UNSAID = -1
 """In arrays of versions: the weights that are about to learn drew the token, or nobody did."""
@@ -217,6 +221,26 @@ def unpacked(data: bytes) -> TokenMasks:
     size = len(body) // kinds if kinds else 0
     distinct = [body[size * number : size * (number + 1)] for number in range(kinds)]
     return tuple(None if number < 0 else distinct[number] for number in which)
+
+
+def own_copy(value: T) -> T:
+    """`value` with the lists and dictionaries in it copied all the way down: whoever edits them
+    changes nobody else's. The rest is as it was."""
+    held: Any = value
+    if type(held) is dict:
+        held = {name: own_copy(one) for name, one in held.items()}
+    elif type(held) is list or type(held) is tuple:
+        held = type(held)(own_copy(one) for one in held)
+    return cast(T, held)
+
+
+def is_finite_number(value: object) -> bool:
+    """Whether it can be a reward: neither NaN nor infinite, nor a whole number that no float holds,
+    nor anything that is no number."""
+    try:
+        return isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def one_or_each(counts: Sequence[int]) -> int | list[int]:

@@ -37,7 +37,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from numbers import Real
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +54,7 @@ from memograd.memory.statements import (
 from memograd.memory.statements.statement import plain
 from memograd.rewards.compose import RewardError, place_of
 from memograd.rewards.user_code import function_of, load_file, load_module, source_of
+from memograd.rollout.types import is_finite_number
 from memograd.tasks.memory_ops.settings import OperationsConfig
 
 DELTA_QA: Final = "delta_qa"
@@ -299,7 +299,7 @@ def _one_reward(reward: OperationReward, chosen: ChosenOperation, rollout_id: st
             f"({chosen.action} in rollout {rollout_id}).",
             rollout_id,
         ) from error
-    if not isinstance(value, Real) or not math.isfinite(value):
+    if not is_finite_number(value):
         raise RewardError(
             f"Reward {name} returned {value!r} for {chosen.action} in rollout {rollout_id}, "
             "not a finite number.",

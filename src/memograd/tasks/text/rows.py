@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +122,9 @@ def check_apart(
 ) -> None:
     """Raise `BadInput` if a row to evaluate on has the prompt of one that is trained on; with
     `by_columns`, only if the other columns are the same too."""
-    trained_on = {_problem(row, by_columns): row.place for row in train}
+    trained_on = {_problem(_as_written(row), by_columns): row.place for row in train}
     for row in evaluation:
-        other = trained_on.get(_problem(row, by_columns))
+        other = trained_on.get(_problem(_as_written(row), by_columns))
         if other is not None:
             raise BadInput(
                 f"{row.place} has the same {'content' if by_columns else 'prompt'} as {other}, "
@@ -215,6 +215,11 @@ def _prompt(prompt: Any, place: str) -> str | tuple[Message, ...]:
             " end it with the user's message."
         )
     return tuple(messages)
+
+
+def _as_written(row: TextRow) -> TextRow:
+    """Without the columns that only other rows of its file have: two files have different ones."""
+    return replace(row, columns={name: one for name, one in row.columns.items() if one is not None})
 
 
 def _problem(row: TextRow, by_columns: bool) -> str:
