@@ -17,10 +17,10 @@ Invariant: nobody is named where two may be meant. Pure functions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from memograd.memory.language import language_of, simplified
+from memograd.memory.language import is_chinese, language_of, simplified
 from memograd.memory.reader import people_chinese, people_english
 from memograd.memory.reader.people import Person, Sex, bound, the_one
 
@@ -34,7 +34,7 @@ def person_meant(
 ) -> str | None:
     """Whom the pronoun of the sentence means, in the speaker's words ("my wife Luz").
 
-    earlier: the message up to the sentence. message_before: what the same person said before it,
+    earlier: the message up to the sentence. message_before: what was said before it (`spoken_of`),
     before_that: and before that, which is looked at for whom a pronoun of `message_before` means.
     None where the sentence has no such pronoun, or where nobody or more than one is possible.
     """
@@ -58,6 +58,23 @@ def person_meant(
     if people:
         return the_one(people, sex)  # of whoever was spoken of before them it cannot speak
     return the_one(known, sex) if _names_nobody(earlier, chinese=chinese) else None
+
+
+def spoken_of(own: str, other: str, speakers: Sequence[str]) -> str:
+    """What was said just before a message, of whom its pronouns may speak.
+
+    own: what the same person said last. other: what another said behind that, empty where nobody
+    did. "My sister" is another's there, so then only one's own words count; nor are those who talk
+    with each other spoken of.
+    """
+    if not other or is_chinese(other) or _OWN.search(other):
+        return own
+    for name in speakers:
+        other = re.sub(rf"\b{re.escape(name[:3])}\w*[,!]? ?", "", other)
+    return f"{own}\n{other}"
+
+
+_OWN: Final = re.compile(r"\b(?:my|our|mine|ours)\b", re.IGNORECASE)
 
 
 def _names_nobody(earlier: str, *, chinese: bool) -> bool:

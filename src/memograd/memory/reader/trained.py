@@ -18,7 +18,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.reader.about import person_meant
+from memograd.memory.reader.about import person_meant, spoken_of
 from memograd.memory.reader.answers import BARE_ANSWER, only_offers, told_in_full
 from memograd.memory.reader.asked import (
     BY_THE_WAY,
@@ -113,12 +113,16 @@ class TrainedReader:
             past = known[max(0, number - BEFORE_TURNS) : number]
             said = tuple((other.said_as, other.text) for other in past)
             last, earlier = _said_before(known[:number], turn)
-            near = known[max(0, len(known) - len(turns) - BEFORE_TURNS) :]
-            alone = all(one.speaker == turn.speaker for one in near if one.said_as == "user")
+            around = known[max(0, len(known) - len(turns) - BEFORE_TURNS) :]
+            alone = all(one.speaker == turn.speaker for one in around if one.said_as == "user")
+            answers = past and past[-1].speaker != turn.speaker and past[-1].said_as == "user"
+            other = past[-1].text if answers and _is_near(past[-1], turn) else ""
+            near = spoken_of(last, other, [*people])
             asked = question_before(past, turn)
             setting = Setting(
-                turn, speakers, len(people) <= 1, asked, last, alone=alone, earlier=earlier
-            )
+                turn, speakers, len(people) <= 1, asked, last,
+                near=near, alone=alone, earlier=earlier,
+            )  # fmt: skip
             found.append(self._heard(setting, said))
         return found
 
@@ -228,7 +232,7 @@ class TrainedReader:
                 continue
             if answers and only_offers(answers) and BARE_ANSWER.fullmatch(text):
                 continue
-            meant = person_meant(bare_text, turn.text[:start], setting.before, setting.earlier)
+            meant = person_meant(bare_text, turn.text[:start], setting.near, setting.earlier)
             spoken = replace(setting, about=meant)
             if full:
                 draft = say(full, setting)
@@ -239,7 +243,7 @@ class TrainedReader:
             facts_.append(to_fact(draft, setting))
         whole = stated = ""
         if not secret and len(own) <= LONGEST:
-            meant = person_meant(bare_of(own), "", setting.before, setting.earlier)
+            meant = person_meant(bare_of(own), "", setting.near, setting.earlier)
             spoken = replace(setting, about=meant)
             whole = say(" ".join(own.split()), spoken).text
             told = [text for _, _, text in sentences if not asks(text) and not is_idle(text)]
