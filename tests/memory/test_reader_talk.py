@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from memograd.memory import Memory
+from memograd.memory.reader.about import spoken_of
 from memograd.memory.reader.heads import leans
 from memograd.memory.reader.parts import question_before
 from memograd.memory.reader.setting import Setting
@@ -157,3 +158,41 @@ def test_what_points_back(text: str, back: bool) -> None:
 def test_the_question_that_a_person_asked(asked: str, answer: str, question: str | None) -> None:
     before = RawTurn("a", "Iris", asked, None, 1, role="user")
     assert question_before([before], RawTurn("b", "Jon", answer, None, 2, role="user")) == question
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "known"),
+    [
+        ("I moved.", "How's Leyla getting on?", "I moved.\nHow's Leyla getting on?"),
+        ("I moved.", "My sister sends her love", "I moved."),  # whose she is, is not known
+        ("I moved.", "Irie, has Perran called?", "I moved.\nhas Perran called?"),
+        ("I moved.", "", "I moved."),
+        ("我搬了。", "丽丽好吗？", "我搬了。"),
+    ],
+)
+def test_of_whom_a_pronoun_may_speak(own: str, other: str, known: str) -> None:
+    assert spoken_of(own, other, ("Iris", "Jon")) == known
+
+
+@needs_model
+def test_whom_the_other_has_just_named_is_meant(memory: Memory) -> None:
+    found = told(memory, "named by other", "Perran called again!", "He builds boats in Falmouth.")
+    assert "About Perran: he builds boats in Falmouth." in found
+
+
+@needs_model
+@pytest.mark.parametrize(
+    ("said", "items"),
+    [
+        ("Wow, Iris, a family's support and love is the best!", []),
+        ("come up in the autumn. I can hide Fergus in the shed", ["Jon can hide Fergus"]),
+        ("The brown one? She looks well on it", []),
+    ],
+)
+def test_cheers_and_questions_of_people_are_no_items(
+    memory: Memory, said: str, items: list[str]
+) -> None:
+    found = told(memory, said, "The twins saw the otter.", said)
+    jons = [one for one in found if one.startswith("Jon")]
+    assert len(jons) == len(items)
+    assert all(one.startswith(start) for one, start in zip(jons, items, strict=True))

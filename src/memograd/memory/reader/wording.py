@@ -179,7 +179,7 @@ def say(sentence: str, setting: Setting) -> Draft:
 
 def _is_of_another(sentence: str, setting: Setting) -> bool:
     """Whether it begins an answer about somebody else: "And your dad?" "Broke his wrist"."""
-    asked = setting.question or ""
+    asked = re.split(r"[?!.)] ", (setting.question or "").rstrip())[-1]
     begins = setting.turn.text.lstrip().startswith(sentence)
     return begins and _OF_ANOTHER.search(asked) is not None and _OF_YOU.search(asked) is None
 
