@@ -170,9 +170,8 @@ def pointed_at(
     found = model.other_value(_SHOUTED.sub(lambda m: m[0].lower(), own), before, old)
     if found is None or not of_one_type(old[slice(*found.old)], found.new):
         return None
-    was = old[slice(*found.old)].rstrip("s")
-    if found.new.rstrip("s") == was and (found.new.islower() or was.endswith("day")):
-        return None  # "night trains, honestly" says nothing of one night train, nor "Monday at 6"
+    if found.new.rstrip("s") == old[slice(*found.old)].rstrip("s") and found.new.islower():
+        return None  # "night trains, honestly" says nothing of one night train
     if re.search(rf"{re.escape(found.new)} ones?\b", own):
         return None  # "the Australian one" points at a value and is none
     return found
