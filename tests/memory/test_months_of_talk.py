@@ -10,6 +10,7 @@ import pytest
 from memograd import Memory
 from memograd.memory.manager.cues import CORRECTS
 from memograd.memory.manager.substitution import corrected
+from memograd.memory.reader.forget import MAY_ASK
 
 HEARD = (
     "Heavy clay soil, and I work full time so weekends only.",
@@ -111,3 +112,15 @@ def test_to_be_sorry_for_somebody_corrects_nothing() -> None:
     assert CORRECTS.search("Sorry about your boat!") is None
     assert CORRECTS.search("sorry about that, it's the 12th") is not None
     assert CORRECTS.search("sorry, to the left") is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "may"),
+    [
+        ("Thanks! I love it and that'll keep my spirits up.", False),
+        ("Keep it up, you two!", False),
+        ("Please do not keep my address.", True),
+    ],
+)
+def test_to_keep_something_up_asks_for_nothing(said: str, may: bool) -> None:
+    assert (MAY_ASK.search(said) is not None) is may
