@@ -106,6 +106,7 @@ def test_how_a_sentence_is_worded(said: str, item: str) -> None:
     [
         ("Whose idea was it?", False, False, True),
         ("bring him wellies", False, False, True),
+        ("go to the tailor in Hull, ask for Rita", False, False, False),
         ("family is the best!", True, False, True),
         ("Sure thing!", True, False, True),
         ("Petrel", False, True, False),

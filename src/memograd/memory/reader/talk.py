@@ -22,6 +22,8 @@ from memograd.memory.reader.person_english import FIRST_PERSON
 
 OVERHEARD: Final = 0.2
 """The worth, beside what somebody reacts with, from which a sentence is read alone."""
+# "Start on the 2nd at Wallsend" and "go to Dougie" tell of a day and of somebody.
+_NAMES: Final = re.compile(r"\d|(?<=[a-z,;] )[A-Z]")
 _BRIEF: Final = 2  # words
 _ASIDE: Final = re.compile(r" ?[-–—]+ |; ")  # "I took them swimming - it was so cool!"
 _YOU: Final = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
@@ -49,7 +51,8 @@ def keeps_talk_going(said: str, *, called: bool, answers: bool) -> bool:
     plain = said.replace("’", "'")
     if is_chinese(plain) or FIRST_PERSON.search(plain):
         return False
-    if asks(plain) or screen_english.is_request(plain) or screen_english.is_reaction(plain):
+    urges = screen_english.is_request(plain) and not _NAMES.search(plain)
+    if asks(plain) or urges or screen_english.is_reaction(plain):
         return not answers
     if screen_english.praises(plain) and (called or _YOU.search(plain)):
         return True
