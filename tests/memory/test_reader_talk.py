@@ -106,6 +106,9 @@ def test_how_a_sentence_is_worded(said: str, item: str) -> None:
     [
         ("Whose idea was it?", False, False, True),
         ("bring him wellies", False, False, True),
+        ("in May", False, False, False),
+        ("22 without", False, False, False),
+        ("January!", False, False, True),
         ("go to the tailor in Hull, ask for Rita", False, False, False),
         ("family is the best!", True, False, True),
         ("Sure thing!", True, False, True),

@@ -56,4 +56,5 @@ def keeps_talk_going(said: str, *, called: bool, answers: bool) -> bool:
         return not answers
     if screen_english.praises(plain) and (called or _YOU.search(plain)):
         return True
-    return not answers and len(plain.split()) <= _BRIEF and not has_verb(plain)
+    brief = len(plain.split()) <= _BRIEF and not has_verb(plain) and not _NAMES.search(plain)
+    return brief and not answers
