@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import Final
 
 from memograd.memory.language import is_chinese, language_of, simplified
 from memograd.memory.reader import people_chinese, people_english
 from memograd.memory.reader.people import Person, Sex, bound, the_one
+from memograd.memory.records.turns import RawTurn
 
 _BRIEF: Final = 12  # characters: "Got it." names nobody
 _QUOTED: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」")  # whom others speak of
@@ -58,6 +60,32 @@ def person_meant(
     if people:
         return the_one(people, sex)  # of whoever was spoken of before them it cannot speak
     return the_one(known, sex) if _names_nobody(earlier, chinese=chinese) else None
+
+
+SITTING: Final = timedelta(hours=12)
+"""What was said longer ago is not what "she" at the head of a sentence means."""
+
+
+def said_before(past: Sequence[RawTurn], turn: RawTurn) -> tuple[str, str]:
+    """The last message of the same speaker in the sitting, and the one before it."""
+    own = (
+        one.text for one in reversed(past) if one.speaker == turn.speaker and _is_near(one, turn)
+    )
+    return next(own, ""), next(own, "")
+
+
+def answered_by(past: Sequence[RawTurn], turn: RawTurn) -> str:
+    """What another person said just before the turn, empty where nobody did."""
+    if not past or past[-1].speaker == turn.speaker or past[-1].said_as != "user":
+        return ""
+    return past[-1].text if _is_near(past[-1], turn) else ""
+
+
+def _is_near(before: RawTurn, turn: RawTurn) -> bool:
+    """Whether both are of one sitting, so that the later one may point at the earlier."""
+    if before.time is None or turn.time is None:
+        return True
+    return abs(turn.time - before.time) <= SITTING
 
 
 def spoken_of(own: str, other: str, speakers: Sequence[str]) -> str:

@@ -179,4 +179,4 @@ def goes_behind(
         return not question
     if question and told_in_full(question, head[2]):
         return False
-    return person_meant(bare_of(text), message[:start], setting.near) is None
+    return person_meant(bare_of(text), message[:start], setting.near, setting.earlier) is None

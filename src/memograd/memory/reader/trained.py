@@ -14,11 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.reader.about import person_meant, spoken_of
+from memograd.memory.reader.about import answered_by, person_meant, said_before, spoken_of
 from memograd.memory.reader.answers import BARE_ANSWER, only_offers, told_in_full
 from memograd.memory.reader.asked import (
     BY_THE_WAY,
@@ -71,8 +70,6 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel, Thresholds
 
 BEFORE_TURNS: Final = 3
-SITTING: Final = timedelta(hours=12)
-"""What was said longer ago is not what "she" at the head of a sentence means."""
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
 
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
@@ -112,12 +109,10 @@ class TrainedReader:
         for number, turn in enumerate(known[len(known) - len(turns) :], len(known) - len(turns)):
             past = known[max(0, number - BEFORE_TURNS) : number]
             said = tuple((other.said_as, other.text) for other in past)
-            last, earlier = _said_before(known[:number], turn)
+            last, earlier = said_before(known[:number], turn)
             around = known[max(0, len(known) - len(turns) - BEFORE_TURNS) :]
             alone = all(one.speaker == turn.speaker for one in around if one.said_as == "user")
-            answers = past and past[-1].speaker != turn.speaker and past[-1].said_as == "user"
-            other = past[-1].text if answers and _is_near(past[-1], turn) else ""
-            near = spoken_of(last, other, [*people])
+            near = spoken_of(last, answered_by(past, turn), [*people])
             asked = question_before(past, turn)
             setting = Setting(
                 turn, speakers, len(people) <= 1, asked, last,
@@ -488,21 +483,6 @@ class TrainedReader:
             return OPEN_QUESTION_ABOVE
         open_question = asks(text) and not _FIRST_PERSON.search(text)
         return self.thresholds.keep_question_above if open_question else self.thresholds.keep_above
-
-
-def _said_before(past: Sequence[RawTurn], turn: RawTurn) -> tuple[str, str]:
-    """The last message of the same speaker in the sitting, and the one before it."""
-    own = (
-        one.text for one in reversed(past) if one.speaker == turn.speaker and _is_near(one, turn)
-    )
-    return next(own, ""), next(own, "")
-
-
-def _is_near(before: RawTurn, turn: RawTurn) -> bool:
-    """Whether both are of one sitting, so that the later one may point at the earlier."""
-    if before.time is None or turn.time is None:
-        return True
-    return abs(turn.time - before.time) <= SITTING
 
 
 def _inside(part: tuple[int, int, str], sentences: Sequence[tuple[int, int, str]]) -> bool:
