@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from memograd import Memory
+from memograd.memory.manager.cues import CORRECTS
 from memograd.memory.manager.substitution import corrected
+from memograd.memory.reader.forget import MAY_ASK
 
 HEARD = (
     "Heavy clay soil, and I work full time so weekends only.",
@@ -89,3 +91,36 @@ def test_no_word_of_forgetting_forgets_nothing(memory: Memory) -> None:
     ):
         memory.add(said, user_id="u")
     assert all(any(text[:20] in now for now in texts(memory)) for text in before)
+
+
+@pytest.mark.parametrize(
+    ("old", "said", "new"),
+    [
+        # The old value is said again, and nothing takes it back.
+        ("By summer Ada wants 20 lengths.", "THIRTY ONE. I said 20 by summer, you did it", None),
+        ("By summer Ada wants 20 lengths.", "I said 20 but it's 31", "By summer Ada wants 31"),
+        ("Ada teaches on Mondays and Thursdays.", "Thursday it is then", None),
+    ],
+)
+def test_a_value_that_is_said_again_is_not_corrected(old: str, said: str, new: str | None) -> None:
+    found = corrected(old, said)
+    assert found == (None if new is None else f"{new} lengths.")
+
+
+def test_to_be_sorry_for_somebody_corrects_nothing() -> None:
+    assert CORRECTS.search("Sorry to hear about your uncle. Thursday at 6 then.") is None
+    assert CORRECTS.search("Sorry about your boat!") is None
+    assert CORRECTS.search("sorry about that, it's the 12th") is not None
+    assert CORRECTS.search("sorry, to the left") is not None
+
+
+@pytest.mark.parametrize(
+    ("said", "may"),
+    [
+        ("Thanks! I love it and that'll keep my spirits up.", False),
+        ("Keep it up, you two!", False),
+        ("Please do not keep my address.", True),
+    ],
+)
+def test_to_keep_something_up_asks_for_nothing(said: str, may: bool) -> None:
+    assert (MAY_ASK.search(said) is not None) is may

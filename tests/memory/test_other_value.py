@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from tests.memory.test_write_path import Answering, closing, opened, texts
 
+from memograd.memory import Memory
+from memograd.memory.relations.model import SHIPPED
+
 
 @pytest.fixture
 def embedder(trigrams: Any) -> Any:
@@ -81,3 +84,39 @@ def test_a_number_that_several_items_could_take_is_put_in_none(
         model.relation, model.sure = "replace", closing(0.95)
         memory.add(message, user_id="u")
         assert (set(before) <= set(texts(memory))) is kept
+
+
+OTHERS = (
+    "I'm planning a trip to Bergen with my aunt in May.",
+    "I play the oboe in a small orchestra.",
+    "I've been meaning to repaint the garden shed.",
+    "I work as a surveyor for the county.",
+    "My cousin is getting married in Leeds.",
+)
+
+
+@pytest.mark.skipif(not SHIPPED.is_file(), reason="the relation model's weights are not here")
+@pytest.mark.parametrize(
+    ("first", "later", "past"),
+    [
+        (
+            "I've visited 6 lighthouses since I joined the heritage club, and I'm rather pleased.",
+            "I'm looking for a sturdier tripod. By the way, I just visited my 9th lighthouse since"
+            " I joined the heritage club, and I'm feeling rather proud!",
+            True,
+        ),
+        (
+            "I've visited 6 lighthouses since I joined the heritage club, and I'm rather pleased.",
+            "I'm looking for a sturdier tripod. By the way, 9 of us from the heritage club had"
+            " lunch at the lighthouses, and I'm feeling rather full!",
+            False,
+        ),
+    ],
+)
+def test_another_number_in_a_long_message_among_much(
+    tmp_path: Path, first: str, later: str, past: bool
+) -> None:
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        for said in (*OTHERS[:2], first, *OTHERS[2:], later):
+            memory.add(said, user_id="u")
+        assert any("formerly" in text for text in texts(memory)) is past

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memograd.memory.reader.assistant import LONGEST_LIST, Line, say_kept
+from memograd.memory.reader.assistant import LONGEST_LIST, Line, asks_for_ideas, say_kept
 from memograd.memory.reader.setting import Setting
 from memograd.memory.records.turns import RawTurn
 
@@ -63,6 +63,34 @@ def test_a_list_behind_a_colon_is_one_too() -> None:
 def test_a_question_for_oneself_tells_nothing_of_oneself(asked: str) -> None:
     lines = ("1. **Casa Clarita**: on the river", "2. **Hotel Sorolla**.")
     assert told(LIST, asked, *lines)[0].startswith(f'Asked "{asked}", the assistant listed: Casa')
+
+
+def test_what_only_names_the_lines_below_it_is_no_item() -> None:
+    message = "Podcasts: 1. Night Rail has two seasons. Choosing a pram: your gate is 4: keep it."
+    assert told(
+        message,
+        "what is there on sleepers",
+        "Podcasts: 1.",
+        "Night Rail has two seasons.",
+        "Choosing a pram:",
+        "your gate is 4: keep it.",
+    ) == [
+        "The assistant said: Night Rail has two seasons.",
+        "The assistant said: the user's gate is 4: keep it.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "ideas"),
+    [
+        ("Do you have any tips on varnish?", True),
+        ("Can you recommend some good apps?", True),
+        ("Any tips on how to tell my boss?", False),
+        ("What can coeliacs eat in Seoul?", False),
+    ],
+)
+def test_a_question_for_tips_tells_nothing(asked: str, ideas: bool) -> None:
+    assert asks_for_ideas(asked) is ideas
 
 
 def test_a_single_line_is_a_statement() -> None:

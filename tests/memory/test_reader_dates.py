@@ -31,6 +31,8 @@ DAY = date(2023, 6, 9)  # a Friday
         ("last Fri", "On Friday 2 June 2023", date(2023, 6, 2)),
         ("we met last Sunday", "we met on Sunday 4 June 2023", date(2023, 6, 4)),
         ("see you next Monday", "see you on Monday 12 June 2023", date(2023, 6, 12)),
+        ("the last week in May", "the last week in May", None),
+        ("the last week of May", "the last week of May", None),
         ("last week", "In the week before 9 June 2023", date(2023, 6, 2)),
         ("next month", "In July 2023", date(2023, 7, 1)),
         ("last year", "In 2022", date(2022, 1, 1)),

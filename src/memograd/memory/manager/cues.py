@@ -16,7 +16,10 @@ from memograd.memory.statements import parse_statement
 
 CORRECTS: Final = re.compile(
     r"^\W*\*|\*\W*$|\b(?:scratch that|i mean|i meant|meant to|no wait|wait[,.! ]|oops|whoops|typo"
-    r"|correction|actually|sorry|soz|my bad|mistyped|misspoke|fat.?finger|autocorrect"
+    r"|correction|actually"
+    # "Sorry to hear about Ron" corrects nothing.
+    r"|sorry(?! (?:to (?:hear|see|learn)|(?:about|for) (?:your|his|her|their|the loss))\b)"
+    r"|soz|my bad|mistyped|misspoke|fat.?finger|autocorrect"
     r"|nope|(?:scrap|strike) that|misread|muddled|silly me|did i say"
     r"|i wrote(?! (?:it|that|this|them|everything) (?:all )?down)"
     r"|i should (?:say|have said)"

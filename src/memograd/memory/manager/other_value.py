@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
     from memograd.memory.relations.values import OtherValue
 
+_NUMBER: Final = re.compile(r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten)\b", re.I)
 _SHOUTED: Final = re.compile(r"(?<![\w-])[A-Z]{5,}(?![\w-])")  # "it's a CLARINET", which is no name
 # How surely the model must point at two values, for what is made of them:
 POINTED: Final = 0.2  # from here on it is right nine times in ten
@@ -49,14 +50,20 @@ BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing bu
 CLEARLY: Final = 0.2  # by so much more surely one of two items takes a number
 SHARED: Final = 2  # content words of a sentence and an item that may tell of the same thing
 ALIKE: Final = 0.6  # probability that a sentence says an item again or closes it
+SHARED_MUCH: Final = 4  # where no rule can tell which of several values is another one,
+ALIKE_MUCH: Final = 0.8  # and the model points at one
 
 
 def of_other_value(
-    heard: Heard, items: Sequence[MemoryItem], alike: Callable[[str, str], float]
+    heard: Heard,
+    items: Sequence[MemoryItem],
+    alike: Callable[[str, str], float],
+    points: Callable[[str, str], float],
 ) -> frozenset[str]:
     """Ids of the items of which a fact of the message gives another value.
 
-    alike: probability that a sentence says an item's text again or closes it.
+    alike: probability that a sentence says an item's text again or closes it. points: how surely
+    the model points at another value that the sentence gives.
     """
     found = set()
     for item in items:
@@ -64,9 +71,19 @@ def of_other_value(
             continue
         old = present(item.text)
         for quote in heard.quotes:
-            if shared_content(old, quote) < SHARED or not of_one_unit(old, quote):
+            shared = shared_content(old, quote)
+            if shared < SHARED or not of_one_unit(old, quote):
                 continue
-            if corrected(old, quote) is not None and alike(quote, old) >= ALIKE:
+            if corrected(old, quote) is not None:
+                other = alike(quote, old) >= ALIKE
+            else:
+                other = (
+                    shared >= SHARED_MUCH
+                    and _NUMBER.search(quote) is not None
+                    and alike(quote, old) >= ALIKE_MUCH
+                    and points(quote, old) >= POINTED_IN_PART
+                )
+            if other:
                 found.add(item.id)
     return frozenset(found)
 
@@ -140,18 +157,30 @@ def _agree(found: OtherValue, text: str | None) -> bool:
     return text is not None and found.new.casefold() in text.casefold()
 
 
-def pointed_at(model: RelationModel, heard: Heard, old: str) -> OtherValue | None:
-    """The two values that the model points at, None where they are of two types."""
+def pointed_at(
+    model: RelationModel, heard: Heard, old: str, said: str | None = None
+) -> OtherValue | None:
+    """The two values that the model points at, None where they are of two types.
+
+    said: the part of the message that gives the value; None: all of it, with what came before.
+    """
     if ANSWERED.match(old):
         return None
-    found = model.other_value(_SHOUTED.sub(lambda m: m[0].lower(), heard.own), heard.before, old)
+    own, before = (heard.own, heard.before) if said is None else (said, ())
+    found = model.other_value(_SHOUTED.sub(lambda m: m[0].lower(), own), before, old)
     if found is None or not of_one_type(old[slice(*found.old)], found.new):
         return None
     if found.new.rstrip("s") == old[slice(*found.old)].rstrip("s") and found.new.islower():
         return None  # "night trains, honestly" says nothing of one night train
-    if re.search(rf"{re.escape(found.new)} ones?\b", heard.own):
+    if re.search(rf"{re.escape(found.new)} ones?\b", own):
         return None  # "the Australian one" points at a value and is none
     return found
+
+
+def surely_pointed(model: RelationModel, heard: Heard, said: str, old: str) -> float:
+    """How surely the model points at another value that a sentence of the message gives."""
+    found = pointed_at(model, heard, old, said) if model.points else None
+    return 0.0 if found is None else found.sure
 
 
 def gives_other(
@@ -163,9 +192,17 @@ def gives_other(
     """
     if by_the_way and not model.points:
         return True  # nobody knows better
-    found = pointed_at(model, heard, present(item.text))
-    bound = POINTED if few else POINTED_AMONG_MANY
-    return found is not None and found.sure >= (POINTED_AT_ALL if by_the_way else bound)
+    old = present(item.text)
+    found = pointed_at(model, heard, old)
+    bound = POINTED_AT_ALL if by_the_way else POINTED if few else POINTED_AMONG_MANY
+    if found is not None and found.sure >= bound:
+        return True
+    # In the midst of a long message it is hardly seen, so the sentence is read by itself.
+    return by_the_way and any(
+        surely_pointed(model, heard, quote, old) >= bound
+        for quote in heard.quotes
+        if shared_content(old, quote) >= SHARED
+    )
 
 
 def undecided(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -35,7 +36,12 @@ from memograd.memory.manager.cues import (
     without_explained,
 )
 from memograd.memory.manager.members import names_members
-from memograd.memory.manager.other_value import gives_other, of_other_value, undecided
+from memograd.memory.manager.other_value import (
+    gives_other,
+    of_other_value,
+    surely_pointed,
+    undecided,
+)
 from memograd.memory.manager.past import doubted, ended, instead, present
 from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, forgotten
@@ -112,7 +118,9 @@ class RelationManager(Rewriter):
         if heard.forget:
             gone = forgotten(self._model, self.thresholds, heard, items, recent)
             return gone + [self._new(fact, items, None) for fact in heard.facts]
-        others = of_other_value(heard, items, self._alike)
+        others = of_other_value(
+            heard, items, self._alike, partial(surely_pointed, self._model, heard)
+        )
         may_close = heard.may_close or bool(heard.perhaps)
         if not may_close and not others and not touches_by_words(heard, items):
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]

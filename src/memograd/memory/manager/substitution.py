@@ -72,6 +72,12 @@ TIMES: Final = 7  # of the types, the first ones
 _NEGATED: Final = re.compile(
     r"(?:\bnot|\bnever|isn't|n't|instead of|rather than|不是|而不是|并非)\s*$", re.I
 )
+# Beside the old value: with such a word the other one takes its place.
+_TAKES_BACK: Final = re.compile(
+    r"\b(?:not|no|nope|but|meant?|wrote|typed|thought|read|wrong|instead|rather|than|sorry|actually"
+    r"|was|were|from|to|now|used|make that|scratch|correction)\b|n['’]t\b|[?*→]|->",
+    re.I,
+)
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
 LONGEST: Final = 140  # characters; what goes on longer says more than a value
 
@@ -103,6 +109,9 @@ def corrected(old: str, message: str) -> str | None:
             if len(alike) == 1:
                 return put(old, alike[0].span(), new[0][0].strip())
         if len(mine) == 1 and len(new) == 1:
+            said_so = plain(mine[0][0]) in {plain(n[0]) for n in its}
+            if said_so and not is_chinese(message) and not _TAKES_BACK.search(message):
+                return None  # "38! I said 30 by Easter and you did it by June"
             return put(old, mine[0].span(), new[0][0].strip())
         named = [m for m in mine if plain(m[0]) in {plain(n[0]) for n in its}]
         if len(named) == 1 and len(new) == 1:  # "7.20, not 6.20"
@@ -403,8 +412,8 @@ def _respelt(old: str, message: str) -> str | None:
         starred = f"{new}*" in message or f"*{new}" in message
         for mine in _WORD.finditer(old):
             was = re.sub(r"['’]s?$", "", mine[0])
-            if plain and new.rstrip("s") == was.rstrip("s"):
-                continue  # several floors are no other spelling of one
+            if new.rstrip("s") == was.rstrip("s") and (plain or new.rstrip("s").endswith("day")):
+                continue  # several floors are no other spelling of one, nor are Mondays
             named = was[0].isupper() or len(was) > 4
             if not named or was.casefold() == "user":
                 continue

@@ -17,12 +17,14 @@ Invariant: nobody is named where two may be meant. Pure functions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import Final
 
-from memograd.memory.language import language_of, simplified
+from memograd.memory.language import is_chinese, language_of, simplified
 from memograd.memory.reader import people_chinese, people_english
 from memograd.memory.reader.people import Person, Sex, bound, the_one
+from memograd.memory.records.turns import RawTurn
 
 _BRIEF: Final = 12  # characters: "Got it." names nobody
 _QUOTED: Final = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」")  # whom others speak of
@@ -34,7 +36,7 @@ def person_meant(
 ) -> str | None:
     """Whom the pronoun of the sentence means, in the speaker's words ("my wife Luz").
 
-    earlier: the message up to the sentence. message_before: what the same person said before it,
+    earlier: the message up to the sentence. message_before: what was said before it (`spoken_of`),
     before_that: and before that, which is looked at for whom a pronoun of `message_before` means.
     None where the sentence has no such pronoun, or where nobody or more than one is possible.
     """
@@ -58,6 +60,49 @@ def person_meant(
     if people:
         return the_one(people, sex)  # of whoever was spoken of before them it cannot speak
     return the_one(known, sex) if _names_nobody(earlier, chinese=chinese) else None
+
+
+SITTING: Final = timedelta(hours=12)
+"""What was said longer ago is not what "she" at the head of a sentence means."""
+
+
+def said_before(past: Sequence[RawTurn], turn: RawTurn) -> tuple[str, str]:
+    """The last message of the same speaker in the sitting, and the one before it."""
+    own = (
+        one.text for one in reversed(past) if one.speaker == turn.speaker and _is_near(one, turn)
+    )
+    return next(own, ""), next(own, "")
+
+
+def answered_by(past: Sequence[RawTurn], turn: RawTurn) -> str:
+    """What another person said just before the turn, empty where nobody did."""
+    if not past or past[-1].speaker == turn.speaker or past[-1].said_as != "user":
+        return ""
+    return past[-1].text if _is_near(past[-1], turn) else ""
+
+
+def _is_near(before: RawTurn, turn: RawTurn) -> bool:
+    """Whether both are of one sitting, so that the later one may point at the earlier."""
+    if before.time is None or turn.time is None:
+        return True
+    return abs(turn.time - before.time) <= SITTING
+
+
+def spoken_of(own: str, other: str, speakers: Sequence[str]) -> str:
+    """What was said just before a message, of whom its pronouns may speak.
+
+    own: what the same person said last. other: what another said behind that, empty where nobody
+    did. "My sister" is another's there, so then only one's own words count; nor are those who talk
+    with each other spoken of.
+    """
+    if not other or is_chinese(other) or _OWN.search(other):
+        return own
+    for name in speakers:
+        other = re.sub(rf"\b{re.escape(name[:3])}\w*[,!]? ?", "", other)
+    return f"{own}\n{other}"
+
+
+_OWN: Final = re.compile(r"\b(?:my|our|mine|ours)\b", re.IGNORECASE)
 
 
 def _names_nobody(earlier: str, *, chinese: bool) -> bool:

@@ -31,7 +31,9 @@ LONGEST_LIST: Final = 600
 # Behind these a question tells something of its speaker, who may take it back.
 _OF_SELF: Final = re.compile(r"\b(?:i|i'?m|i'?ve|i'?d|my|mine|we|our|us)\b|[我咱俺]", re.IGNORECASE)
 _FOR_SELF: Final = re.compile(
-    r"(?<=[给給帮幫替])[我咱俺]|\b(?:do|get|give|make|tell|show|send|find|list) me\b", re.IGNORECASE
+    r"(?<=[给給帮幫替])[我咱俺]"
+    r"|\b(?:do|get|give|make|tell|show|send|find|list|help) me\b",
+    re.IGNORECASE,
 )
 # "Here are two:" goes on with its lines, and is one sentence with them.
 _HOLDS_LIST: Final = re.compile(r"[:：]\s*\n\s*(?:[-*•·–]\s|\d{1,2}[.)、])")
@@ -77,7 +79,7 @@ def say_kept(
     said = next((text for who, text in reversed(before) if who == "user"), "")
     if WANTS_TEXT.search(said):
         return []
-    kept = _with_labelled(kept, message)
+    kept = [line for line in _with_labelled(kept, message) if not _only_heads(line.text)]
     whole = [_HOLDS_LIST.search(line.text) is not None for line in kept]
     labels = sum(_LABELLED.match(line.text) is not None for line in kept) > 2
     listed = [
@@ -97,6 +99,14 @@ def say_kept(
         draft = say_list([line.text for line in lines], question, setting)
         items.append((message[lines[0].start : lines[-1].end], draft))
     return [*alone[:first], *items, *alone[first:]]
+
+
+def _only_heads(line: str) -> bool:
+    """Whether it names what stands below it and no more: "YouTube channels: 1."."""
+    return _HEADING.search(line) is not None
+
+
+_HEADING: Final = re.compile(r"^[^:：]*[:：][\s*_]*(?:1[.)、])?[\s*_.]*$")
 
 
 def _with_labelled(kept: Sequence[Line], message: str) -> list[Line]:
@@ -132,6 +142,17 @@ def _asked(before: Sequence[Said]) -> str:
         return ""
     sentences = [" ".join(one.split()) for one in split_sentences(said)]
     return next((one for one in sentences if _only_asks(one)), "")
+
+
+def asks_for_ideas(sentence: str) -> bool:
+    """Whether a question asks for tips or the like, and tells nothing of who asks."""
+    return _IDEAS.search(sentence) is not None and _only_asks(sentence)
+
+
+_IDEAS: Final = re.compile(
+    r"\b(?:tips|ideas|suggestions|suggest|recommendations|recommend|advice|resources)\b",
+    re.IGNORECASE,
+)
 
 
 def _only_asks(sentence: str) -> bool:

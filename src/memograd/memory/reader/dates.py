@@ -283,7 +283,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
           _near_weekday),
     _rule("last|past|this|next",
           r"(?:the )?(?P<which>last|this past|this|next) (?P<unit>weekend|week|month|year|spring"
-          r"|summer|fall|autumn|winter)", _span),
+          rf"|summer|fall|autumn|winter)(?! of\b| in (?:{'|'.join(MONTHS)})\b)", _span),
     _rule("last|next",
           rf"(?P<which>last|next) {_MONTH_NAMES}(?: (?:the )?(?P<nth>\d{{1,2}})(?:st|nd|rd|th))?",
           _month),

@@ -37,7 +37,7 @@ KEEPS: Final = re.compile(
 MAY_ASK: Final = re.compile(
     r"\b(?:forget|delet|eras|wip(?:e|ing)|remov|scrub|strik|scrap|drop|clear|scratch|bin|lose|redact"
     # "Keep going!" and "Keep it up!" ask for nothing of the kind.
-    r"|keep(?! (?:\w+ing|(?:\w+ ){1,2}going|it up|up|on|at it|me|us|calm|in touch)\b)"
+    r"|keep(?! (?:\w+ing|(?:\w+ ){1,2}going|(?:\w+ ){0,3}up|on|at it|me|us|calm|in touch)\b)"
     r"|un-?(?:see|say|remember|learn|hear)|ignor|disregard|discard|purg|void|expung|withdraw|retain"
     r"|cut|leave|kept|stor(?:e|ing)|sav(?:e|ing)|record|remember(?!ed|,)|memor|notes?|file|log|list|writ"
     r"|never ?mind|rather (?:you|u)|off the|out of|get rid|cross (?:\w+ )?out|hold on|hang on"

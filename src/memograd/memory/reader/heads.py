@@ -4,10 +4,13 @@
     She was put on a diet. Fourteen kilos.
 
 People write in breaths. A fragment that is kept alone ("Right knee.") says nothing to a stranger,
-and often the breath before it, which has the verb, looks like nothing worth keeping.
+and often the breath before it, which has the verb, looks like nothing worth keeping. Nor does a
+sentence that points at the one before it:
 
-Invariant: what is put together stands in the message, in these letters, and only a fragment is put
-behind anything. Pure functions.
+    I've got a bowl of my gran's. She made it for her wedding.    one statement
+
+Invariant: what is put together stands in the message, in these letters, and only a fragment or what
+points back is put behind anything. Pure functions.
 """
 
 from __future__ import annotations
@@ -17,9 +20,13 @@ from typing import Final
 
 from memograd.memory.language import is_chinese, simplified
 from memograd.memory.reader import screen_chinese, screen_english
+from memograd.memory.reader.about import person_meant
+from memograd.memory.reader.answers import told_in_full
 from memograd.memory.reader.dates import NUMBERS
 from memograd.memory.reader.parts import asks
 from memograd.memory.reader.person_english import is_past
+from memograd.memory.reader.setting import Setting
+from memograd.memory.reader.wording import bare_of
 
 LONGEST_HEAD: Final = 160  # characters
 _FRAGMENT: Final = 9  # words of one
@@ -121,13 +128,55 @@ def is_standing(text: str) -> bool:
     return _STANDING.match(text) is not None
 
 
-def belongs(head: str, between: str, fragment: str) -> bool:
-    """Whether the fragment goes with the sentence before it; between: what stands between them."""
+_LEANS: Final = re.compile(
+    r"\W*(?:(?:and|but|so|also|plus|then|now),? )*"
+    r"(?:it|they|he|she|his|her|their|its|these|those|this|that)"
+    r"(?:['’](?:s|re|ve|d|ll)\b| (?=[a-z]))",
+    re.IGNORECASE,
+)
+# "This week I moved": no pronoun.
+_NO_POINTER: Final = re.compile(
+    r"\W*(?:\w+,? )?(?:this|that) (?:week|weekend|morning|month|year|time|evening|summer|day)\b",
+    re.IGNORECASE,
+)
+
+
+def leans(text: str) -> bool:
+    """Whether an English statement begins with a pronoun of somebody or something named before."""
+    return (
+        not is_chinese(text)
+        and not asks(text)
+        and _LEANS.match(text) is not None
+        and _NO_POINTER.match(text) is None
+    )
+
+
+def belongs(head: str, between: str, behind: str) -> bool:
+    """Whether what stands behind a sentence goes with it; between: what stands between them."""
     return (
         len(head) <= LONGEST_HEAD
         and not between.strip()
         and "\n" not in between
         and not is_chinese(head)
-        and is_fragment(fragment)
+        and (is_fragment(bare_of(behind)) or leans(behind))
         and is_telling(head)
     )
+
+
+def goes_behind(
+    head: tuple[int, int, str], start: int, text: str, setting: Setting, *, first: bool
+) -> bool:
+    """Whether a sentence of a message is one statement with the one before it.
+
+    first: nothing stands before the head, so that it may be a short answer, which stays alone.
+    Somebody whom a pronoun clearly means is named instead.
+    """
+    message = setting.turn.text
+    if not belongs(head[2], message[head[1] : start], text):
+        return False
+    question = setting.question if first else None
+    if not leans(text):
+        return not question
+    if question and told_in_full(question, head[2]):
+        return False
+    return person_meant(bare_of(text), message[:start], setting.near, setting.earlier) is None

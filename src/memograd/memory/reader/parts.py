@@ -12,6 +12,7 @@ from typing import Final
 from memograd.memory.language import language_of, simplified
 from memograd.memory.reader import screen_chinese, screen_english
 from memograd.memory.reader.choices import chosen
+from memograd.memory.reader.idle import is_idle
 from memograd.memory.reader.sentences import OwnWords, foreign, split_sentences
 from memograd.memory.reader.wording import LISTED
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
@@ -155,6 +156,23 @@ def is_short(text: str, words: int = SHORT_ANSWER) -> bool:
     return len(text.split()) <= words and not subject
 
 
+# "Luna and Oliver!", "12 of them": names and numbers.
+_NAMES: Final = re.compile(
+    r"\W*(?:(?:[A-Z][\w'’-]*|\d[\d,.]*|and|or|of|the|an?|my|our)(?:[\s,&]+|\b(?=\W*$)))+\W*"
+)
+_ASKS_WHAT: Final = re.compile(
+    r"(?:\w+,? )?(?:what|which|who|whose|where|when|how (?:many|much|old|long|far))\b",
+    re.IGNORECASE,
+)
+_OPENING: Final = re.compile(r"[^.!?]+[.!?]+(?=\s)")
+
+
+def begins_short(text: str) -> bool:
+    """Whether it may be a bare answer, and perhaps what goes on about it."""
+    opening = _OPENING.match(text)
+    return is_short(opening[0] if opening else text)
+
+
 _LONGEST_ASKED: Final = 240  # characters of a question, with the choices below it
 _CHOICES: Final = re.compile(
     r"([^\n.!。！]{3,200}[?？])\s*\n(?:[ \t]*(?:\d{1,2}|[a-dA-D])[.)、][^\n]+(?:\n+|$)){2,}$"
@@ -172,13 +190,42 @@ def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     told = past[-1].said_as == "assistant" and sentences and sentences[-1].endswith("。")
     if told:  # 量一量缸放在哪里。 An assistant marks what it asks.
         return None
-    if not sentences or not asks(sentences[-1]) or len(sentences[-1]) > _LONGEST_ASKED:
+    at = _asked_at(sentences, past[-1], turn)
+    if at is None or len(sentences[at]) > _LONGEST_ASKED:
         return None
-    question = sentences[-1]
-    if is_short(question) and len(sentences) > 1:
-        question = f"{sentences[-2]} {question}"
+    question = sentences[at]
+    if is_short(question) and at > 0:
+        if not _only_reacts(sentences[at - 1]):
+            question = f"{sentences[at - 1]} {question}"
     elif is_short(question, 6) and len(past) > 2 and past[-3].speaker == past[-1].speaker:
         longest = len(past[-3].text) + len(past[-2].text)
         if asks(past[-3].text) and longest < 200:
             question = f"{past[-3].text} ({past[-2].text.strip()}) {question}"
     return question
+
+
+def _asked_at(sentences: Sequence[str], before: RawTurn, turn: RawTurn) -> int | None:
+    """Which sentence of a message is the question that the turn may answer.
+
+    People also go on behind it ("What are they called? So sweet"): then only a few words that make
+    no sentence answer it. And they leave its mark out, which an assistant does not.
+    """
+    if not sentences:
+        return None
+    last = len(sentences) - 1
+    person = before.said_as == "user"
+    if asks(sentences[last]) or (person and screen_english.asks_unmarked(sentences[last])):
+        return last
+    if not (person and last > 0 and asks(sentences[last - 1])):
+        return None
+    answer = next(iter(split_sentences(turn.text)), "")
+    names = _NAMES.fullmatch(answer) is not None and is_short(answer, 4) and not is_idle(answer)
+    return last - 1 if names and _ASKS_WHAT.match(sentences[last - 1]) else None
+
+
+def _only_reacts(sentence: str) -> bool:
+    """Whether "Wow, that looks great!" says nothing of what is asked behind it."""
+    if language_of(sentence) == "zh":
+        return False
+    bare = screen_english.strip_openers(sentence, ())
+    return not bare or screen_english.is_reaction(bare) or screen_english.praises(bare)

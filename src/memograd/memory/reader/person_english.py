@@ -243,7 +243,7 @@ def _subject(text: str, word: str, name: str, *, singular: bool) -> str:
 # What may follow "you" where it is no subject.
 _NO_VERBS_WORDS = """
     and or to for in on at with by as from about because when if so too a an the this that all
-    guys both than but of there here again more now then while who
+    guys both than but of there here again more now then while who two three lot folks
 """
 _NO_VERBS: Final = frozenset(_NO_VERBS_WORDS.split())
 

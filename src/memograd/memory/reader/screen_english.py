@@ -80,7 +80,7 @@ _IMPERATIVE: Final = re.compile(
     r"|summari[sz]e|list|describe|compare|create|generate|draft|book|order|search|"
     r"spill|guess|believe|trust|be |don't|do not|never give|say|ask|feel free|get some"
     r"|watch|read|listen|bring|join|visit|text|pick|promise|hurry|count|dream|follow"
-    r"|just (?:be|keep|do|make)|"
+    r"|just (?:be|keep|do|make)|do (?:your|some)|"
     r"remember|forget|share|think|consider|use|add|set|open|close|run|stop|start"
     r"|continue|hold|eat|drink|save|talk|speak|welcome|greet)\b",
     re.IGNORECASE,
@@ -107,7 +107,7 @@ _AGENT_WISH: Final = re.compile(
 _NOTE: Final = re.compile(
     r"^(?:please |and |also )?(?:(?:remember|note|keep in mind|don't forget"
     r"|do not forget|be aware|know|bear in mind)(?: that| this)?[:,]?|for the record,?"
-    r"|fyi,?|just so you know,?)\s+(?=\w)"
+    r"|fyi,?|just so you know,?)\s+(?!to [a-z])(?=\w)"
     # "Put in I got 22 kids", "write down what I want": what is told, without the order.
     r"|^(?:please |and |also )*(?:put|add|write|jot|note)(?: (?:in|down|that|also))*"
     r" (?=(?:i|i['’]m|i['’]ve|we|we['’]re|what (?:i|we))\b)",
@@ -117,8 +117,8 @@ _ASKS_YOU: Final = re.compile(r"^(?:can|could|would|will) (?:you|u)\b", re.IGNOR
 _UNMARKED: Final = re.compile(
     r"^\W*(?:(?:and|but|so|ok|also),? )*(?:how (?:do|can|to|much|many|long|far)"
     r"|wh(?:at|ere|en|o|y)(?:['’]?s| is| are| do| does| should| can)|which (?:one|of|is)"
-    r"|(?:can|could|would|will) (?:you|u)|(?:do|does|did|should|is|are|can) (?:i|we|it|the|you"
-    r"|there)) ",
+    r"|(?:can|could|would|will|have|had|were) (?:you|u)"
+    r"|(?:do|does|did|should|is|are|can) (?:i|we|it|the|you|there)(?![^.]*\.$)) ",
     re.IGNORECASE,
 )
 _HOW_TO: Final = re.compile(

@@ -62,6 +62,8 @@ class Setting:
     before: str
     about: str | None = None
     """Whom a pronoun at the head of the sentence means, in the speaker's words."""
+    near: str = ""
+    """What was said just before, of whom its pronouns may speak."""
     alone: bool = True
     """Whether no other person speaks in the call or just before it."""
     earlier: str = ""

@@ -14,11 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.reader.about import person_meant
+from memograd.memory.reader.about import answered_by, person_meant, said_before, spoken_of
 from memograd.memory.reader.answers import BARE_ANSWER, only_offers, told_in_full
 from memograd.memory.reader.asked import (
     BY_THE_WAY,
@@ -36,19 +35,19 @@ from memograd.memory.reader.asked import (
     requests,
     speaks_to_nobody,
 )
-from memograd.memory.reader.assistant import WANTS_TEXT, Line, say_kept
+from memograd.memory.reader.assistant import WANTS_TEXT, Line, asks_for_ideas, say_kept
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import MAY_ASK, asked_for
-from memograd.memory.reader.heads import belongs, is_standing, is_telling
+from memograd.memory.reader.heads import belongs, goes_behind, is_standing, is_telling, leans
 from memograd.memory.reader.idle import is_idle, says_only_when
 from memograd.memory.reader.parts import (
     asks,
     asks_back,
     asks_openly,
     beginning,
+    begins_short,
     clauses_of,
-    is_short,
     own_sentences,
     question_before,
     told_apart,
@@ -61,6 +60,7 @@ from memograd.memory.reader.sentences import (
     tells_code,
 )
 from memograd.memory.reader.setting import Setting
+from memograd.memory.reader.talk import keeps_talk_going, may_tell, told_in
 from memograd.memory.reader.wording import bare_of, say, say_answer, without_calls
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
 
@@ -70,8 +70,6 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel, Thresholds
 
 BEFORE_TURNS: Final = 3
-SITTING: Final = timedelta(hours=12)
-"""What was said longer ago is not what "she" at the head of a sentence means."""
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
 
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
@@ -111,13 +109,15 @@ class TrainedReader:
         for number, turn in enumerate(known[len(known) - len(turns) :], len(known) - len(turns)):
             past = known[max(0, number - BEFORE_TURNS) : number]
             said = tuple((other.said_as, other.text) for other in past)
-            last, earlier = _said_before(known[:number], turn)
-            near = known[max(0, len(known) - len(turns) - BEFORE_TURNS) :]
-            alone = all(one.speaker == turn.speaker for one in near if one.said_as == "user")
+            last, earlier = said_before(known[:number], turn)
+            around = known[max(0, len(known) - len(turns) - BEFORE_TURNS) :]
+            alone = all(one.speaker == turn.speaker for one in around if one.said_as == "user")
+            near = spoken_of(last, answered_by(past, turn), [*people])
             asked = question_before(past, turn)
             setting = Setting(
-                turn, speakers, len(people) <= 1, asked, last, alone=alone, earlier=earlier
-            )
+                turn, speakers, len(people) <= 1, asked, last,
+                near=near, alone=alone, earlier=earlier,
+            )  # fmt: skip
             found.append(self._heard(setting, said))
         return found
 
@@ -188,11 +188,11 @@ class TrainedReader:
             return Heard(turn, before, secret=True, own=own, may_close=False)
         if NOT_SAVED.search(own) and not kept_back:
             return Heard(turn, before, forget=True, secret=True, own=own)
-        if setting.alone and len(own) <= LONGEST:
+        if len(own) <= LONGEST:
             sentences, worth = self._with_heads(setting, sentences, worth, told_by_way)
         keep, facts_, asked_, answered = [], [], [], False
         # 大学打球扭过两次，现在还酸。鞋预算600: what comes after an answer is no second one.
-        told_at_length = not is_short(sentences[0][2]) and not asks(sentences[0][2])
+        told_at_length = not begins_short(sentences[0][2]) and not asks(sentences[0][2])
         for (start, end, text), (fact, _, wish) in zip(sentences, worth.tolist(), strict=True):
             bare_text = bare_of(text)
             called = without_calls(bare_text, setting)
@@ -201,6 +201,10 @@ class TrainedReader:
             if len(text) > LONGEST or has_secret(text) or (start, end) in told_by_way:
                 continue
             if is_idle(text) and not setting.question:
+                continue
+            answer = setting.question is not None and text is sentences[0][2]
+            called_so = called != bare_text
+            if not setting.alone and keeps_talk_going(called, called=called_so, answers=answer):
                 continue
             if len(sentences) > 1 and says_only_when(text):
                 continue
@@ -214,7 +218,7 @@ class TrainedReader:
             points = bool(setting.question and chosen(setting.question, text))
             only = points or len(sentences) <= 2
             first = text is sentences[0][2] or (only and not told_at_length)
-            asked = points or (first and is_short(text) and not asks_back(text))
+            asked = points or (first and begins_short(text) and not asks_back(text))
             full = told_in_full(setting.question, text) if setting.question and only else None
             answers = setting.question if asked or full else None
             plain = full is not None or BARE_ANSWER.match(text) is not None
@@ -222,12 +226,13 @@ class TrainedReader:
             least = self.thresholds.keep_answer_above if answers and only else self._least(text)
             standing = setting.alone and is_standing(text) and not of_text
             if fact < least and not bare and not standing:
-                if fact >= self.thresholds.keep_asked_above and asks(text) and not answers:
+                may = fact >= self.thresholds.keep_asked_above and not answers
+                if may and asks(text) and not asks_for_ideas(text):
                     asked_.append(to_fact(say(text, setting), setting))
                 continue
             if answers and only_offers(answers) and BARE_ANSWER.fullmatch(text):
                 continue
-            meant = person_meant(bare_text, turn.text[:start], setting.before, setting.earlier)
+            meant = person_meant(bare_text, turn.text[:start], setting.near, setting.earlier)
             spoken = replace(setting, about=meant)
             if full:
                 draft = say(full, setting)
@@ -238,7 +243,7 @@ class TrainedReader:
             facts_.append(to_fact(draft, setting))
         whole = stated = ""
         if not secret and len(own) <= LONGEST:
-            meant = person_meant(bare_of(own), "", setting.before, setting.earlier)
+            meant = person_meant(bare_of(own), "", setting.near, setting.earlier)
             spoken = replace(setting, about=meant)
             whole = say(" ".join(own.split()), spoken).text
             told = [text for _, _, text in sentences if not asks(text) and not is_idle(text)]
@@ -279,31 +284,41 @@ class TrainedReader:
         worth: np.ndarray,
         told_by_way: set[tuple[int, int]],
     ) -> tuple[list[tuple[int, int, str]], np.ndarray]:
-        """The sentences, each fragment worth keeping with the one that it belongs to.
+        """The sentences, what is worth keeping and says nothing alone with the one before it.
 
         Beside "94 F150, 260 thousand miles" the model overlooks "Truck died in the yard", so where
-        something of a message is kept, what tells something before it is also read alone.
+        something of a message is kept, what tells something before it is also read alone. Where
+        people talk, what they react with hides what they tell ("Wow, Mel! We went biking too."), so
+        there all that tells something is.
         """
         import numpy as np
 
         message = setting.turn.text
+        answer = setting.question and len(sentences) <= 2 and not is_chinese(message)
+        most = self.thresholds.keep_answer_above if answer else 1.0
         kept = [
-            float(row[0]) >= self._least(one[2]) for one, row in zip(sentences, worth, strict=True)
+            float(row[0]) >= min(self._least(one[2]), most)
+            for one, row in zip(sentences, worth, strict=True)
         ]
         parts: list[tuple[int, int, str]] = []
         rows: list[np.ndarray] = []
         for n, ((start, end, text), row) in enumerate(zip(sentences, worth, strict=True)):
             secret = has_secret(text) or (start, end) in told_by_way
             asked = secret or float(row[2]) >= self.thresholds.part_above or FORGETS.search(text)
-            if not kept[n] and any(kept[n + 1 :]) and not asked and is_telling(text):
-                alone = self._model.worth(text, (), [text])[0]
+            if setting.alone:
+                said, overlooked = text, any(kept[n + 1 :]) and is_telling(text)
+            else:
+                said = told_in(without_calls(bare_of(text), setting))
+                behind = bool(parts) and belongs(parts[-1][2], message[parts[-1][1] : start], text)
+                overlooked = may_tell(said, float(row[0])) and (behind or not leans(said))
+            if not kept[n] and overlooked and not asked:
+                alone = self._model.worth(said, (), [said])[0]
                 if float(alone[0]) >= READ_ALONE_ABOVE["zh" if is_chinese(text) else "en"]:
                     row, kept[n] = alone, True
-            answer = len(parts) == 1 and setting.question
-            if kept[n] and not secret and parts and not answer:
+            if kept[n] and not secret and parts:
                 head = parts[-1]
                 harmless = not has_secret(head[2]) and head[:2] not in told_by_way
-                if harmless and belongs(head[2], message[head[1] : start], text):
+                if harmless and goes_behind(head, start, text, setting, first=len(parts) == 1):
                     start, text = head[0], message[head[0] : end]
                     row = max(row, rows[-1], key=_fact)
                     del parts[-1], rows[-1]
@@ -477,21 +492,6 @@ class TrainedReader:
             return OPEN_QUESTION_ABOVE
         open_question = asks(text) and not _FIRST_PERSON.search(text)
         return self.thresholds.keep_question_above if open_question else self.thresholds.keep_above
-
-
-def _said_before(past: Sequence[RawTurn], turn: RawTurn) -> tuple[str, str]:
-    """The last message of the same speaker in the sitting, and the one before it."""
-    own = (
-        one.text for one in reversed(past) if one.speaker == turn.speaker and _is_near(one, turn)
-    )
-    return next(own, ""), next(own, "")
-
-
-def _is_near(before: RawTurn, turn: RawTurn) -> bool:
-    """Whether both are of one sitting, so that the later one may point at the earlier."""
-    if before.time is None or turn.time is None:
-        return True
-    return abs(turn.time - before.time) <= SITTING
 
 
 def _inside(part: tuple[int, int, str], sentences: Sequence[tuple[int, int, str]]) -> bool:

@@ -51,7 +51,9 @@ _CHAT: Final = (
     (re.compile(r"\b(they|you)(ve|re|ll)\b", re.I), r"\1'\2"),
 )  # fmt: skip
 _INTERJECTION: Final = re.compile(
-    r"^(?:(?:and|but|plus|cos|lol|haha+|omg|oh|ah|um+|well|so|ok(?:ay)?|yeah|yep|btw|fyi|ugh|hmm+|right|hey+|hi+|hello"
+    r"^(?:(?:and|but|plus|cos|lol|haha+|omg|oh|ah|um+|well"
+    r"|so(?! (?:many|much|far|long|few|little)\b)|ok(?:ay)?|yeah|yep|btw|fyi|ugh"
+    r"|hmm+|right|hey+|hi+|hello"
     r"|by the way|on (?:an?|another) (?:(?:side|different|unrelated|other) )?note|side note"
     r"|in other news|speaking of (?:which|that)|also|anyway|guess what|good news|bad news|update"
     r"|which reminds me|that reminds me|news flash|big news(?: here)?|psst|oops|whoops|wow|yay"
@@ -154,7 +156,7 @@ def say(sentence: str, setting: Setting) -> Draft:
     if chinese and setting.to_agent and not procedural:
         text = screen_chinese.without_asking(text)
     looks_for = screen.is_question(text) and _LOOKS_FOR.search(text)
-    if not (chinese or procedural or looks_for) and (
+    if not (chinese or procedural or looks_for or _is_of_another(sentence, setting)) and (
         whole := completed(text[:1].upper() + text[1:])
     ):
         text = whole
@@ -175,6 +177,19 @@ def say(sentence: str, setting: Setting) -> Draft:
     return replace(draft, text=finished(said, "。" if chinese else "."), kind=kind)
 
 
+def _is_of_another(sentence: str, setting: Setting) -> bool:
+    """Whether it begins an answer about somebody else: "And your dad?" "Broke his wrist"."""
+    asked = re.split(r"[?!.)] ", (setting.question or "").rstrip())[-1]
+    begins = setting.turn.text.lstrip().startswith(sentence)
+    return begins and _OF_ANOTHER.search(asked) is not None and _OF_YOU.search(asked) is None
+
+
+_OF_YOU: Final = re.compile(r"\byou(?:['’]\w+)?\b(?! know| think| say)", re.IGNORECASE)
+_OF_ANOTHER: Final = re.compile(
+    r"\b(?:he|she|they|him|his|her|them|their|your)\b"
+    r"|(?:^|[.!?,] )(?:and|but|what about|how(?:['’]?s| is| are)) (?:the\b|(?-i:[A-Z]))",
+    re.IGNORECASE,
+)
 _LOOKS_FOR: Final = re.compile(r"^(?:\S+ ){1,4}(?:ideas|tips|recipes|suggestions|options)\b", re.I)
 """Asks for things of a kind: "packed lunch ideas for my boy?" tells of nobody who packed."""
 
@@ -242,7 +257,8 @@ def say_list(lines: Sequence[str], question: str, setting: Setting) -> Draft:
     bare = [_MARKS.sub("", _EDGES.sub("", " ".join(part.split()))) for part in parts]
     bare = [part.rstrip(" .;,。；，") for part in bare if not part.endswith((":", "："))]
     chinese = language_of("".join(bare)) == "zh"
-    listed = ("；" if chinese else "; ").join(one for one in bare if one)
+    bare = [one for one in bare if one and not re.fullmatch(r"\d{1,2}", one)]
+    listed = ("；" if chinese else "; ").join(bare)
     if chinese:
         dated = resolve_chinese(listed, setting.day)
         said = person_chinese.resolve_person(dated.text, "助手", "用户")
@@ -272,6 +288,11 @@ _NOT_DOING: Final = """
 _NO_ACTIVITY: Final = frozenset(_NOT_DOING.split())
 
 
+_A_TIME: Final = re.compile(
+    r" (?:an? |quite |such )(?:(?!for |since )[\w-]+ ){0,3}"
+    r"(?:days?|nights?|weeks?|weekend|months?|years?|while|time|road|journey|ride|morning|summer)\b",
+    re.IGNORECASE,
+)
 _TO_SPEAKER: Final = re.compile(r" (?:me|us)\b|.*\b(?:his|her|their) own\b", re.IGNORECASE)
 """Behind a verb without a subject: "Told me to rest" says what somebody else did."""
 
@@ -291,8 +312,8 @@ def completed(text: str) -> str | None:
     clause = re.split(r"[,;—–]| - ", rest)[0]
     if verb == "gonna" and not clause.startswith(" be "):  # "Gonna be a great night": not I
         return f"I'm {adverb}going to{rest}"
-    if verb == "been":
-        return f"I've {adverb}been{rest}"
+    if verb == "been":  # "Been a busy week" is nobody
+        return None if _A_TIME.match(rest) else f"I've {adverb}been{rest}"
     does = verb in ("doing", "using") or (verb == "going" and re.match(r" to (?!be\b)", rest))
     if (does or (verb.endswith("ing") and len(verb) > 5)) and verb not in _NO_ACTIVITY:
         return None if _FINITE.search(clause) else f"I'm {adverb}{verb}{rest}"
