@@ -106,7 +106,7 @@ def test_it_is_learnt_of_what_the_writer_marks(weights: Weights, tmp_path: Path)
         ("wifi's being slow today", "wife's name is Orla"),
         ("空调调低两度", "我家没装空调"),
         ("再来一首", "二胎,都是闺女"),
-        ("笑不活了", "不吃香菜"),
+        ("等一下啊", "不吃香菜"),
     ],
 )
 def test_short_chat_is_told_from_short_facts(tmp_path: Path, idle: str, fact: str) -> None:
