@@ -22,16 +22,19 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakSet
 
 from filelock import FileLock, Timeout
 from sqlalchemy import create_engine, event, inspect, select, text
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql import insert as for_postgresql
+from sqlalchemy.dialects.sqlite import insert as for_sqlite
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 from sqlalchemy.pool import PoolProxiedConnection
+from sqlalchemy.sql.dml import Insert
 from sqlalchemy.sql.schema import Table
 
 from memograd.errors import BadInput, MemogradError
@@ -181,14 +184,7 @@ class Database:
         """Insert rows; a row whose primary key is there already takes that one's place."""
         if not rows:
             return
-        insert = (sqlite.insert if self.is_sqlite else postgresql.insert)(table)
-        keys = [column.name for column in table.primary_key]
-        values = {
-            column.name: insert.excluded[column.name]
-            for column in table.columns
-            if column.name not in keys
-        }
-        connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=values), rows)
+        connection.execute(_upsert(table, sqlite=self.is_sqlite), rows)
 
     def scrub(self, *, wait: bool) -> None:
         """Leave no deleted byte in the database's files.
@@ -389,6 +385,19 @@ def checked_url(
         if not file.parent.is_dir():
             raise BadInput(f"The {name}'s folder {file.parent} does not exist: create it first.")
     return url
+
+
+@cache
+def _upsert(table: Table, *, sqlite: bool) -> Insert:
+    """The statement of `Database.upsert`; to make one takes longer than to carry it out."""
+    insert = (for_sqlite if sqlite else for_postgresql)(table)
+    keys = [column.name for column in table.primary_key]
+    values = {
+        column.name: insert.excluded[column.name]
+        for column in table.columns
+        if column.name not in keys
+    }
+    return insert.on_conflict_do_update(index_elements=keys, set_=values)
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:

@@ -45,6 +45,7 @@ _NEWEST = (
     .where(EVENTS.c.subject.in_(bindparam("subjects", expanding=True)))
     .group_by(EVENTS.c.subject)
 )
+_EMBEDDER = select(META.c.value).where(META.c.key == "embedder")
 _NEWEST_OF_OWNERS = _NEWEST.where(EVENTS.c.owner.in_(bindparam("owners", expanding=True)))
 
 
@@ -126,7 +127,7 @@ def check_embedder(connection: Connection, embedder: str | None) -> None:
     """Raise BadInput if the journal's vectors are by another embedder now."""
     if embedder is None:
         return
-    current = connection.execute(select(META.c.value).where(META.c.key == "embedder")).scalar()
+    current = connection.execute(_EMBEDDER).scalar()
     if current not in (None, embedder):
         raise BadInput(
             f"The memory was changed over to the embedder {current} meanwhile: open it again."
