@@ -16,7 +16,9 @@ from memograd.memory.relations.extents import of_one_extent
 from memograd.memory.relations.model import SHIPPED
 from memograd.memory.relations.rows import Span
 from memograd.memory.relations.values import (
+    LONGEST,
     ValuePointer,
+    _spans,
     read_pointer,
     values_file,
     write_pointer,
@@ -30,6 +32,24 @@ def spans(item: str, old: str, message: str, new: str) -> tuple[Span, Span]:
     """Where the two values stand."""
     a, b = item.index(old), message.rindex(new)
     return Span(a, a + len(old)), Span(b, b + len(new))
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 9, 40, 112])
+@pytest.mark.parametrize("digits", [0, 6])  # of few digits many are equal
+def test_the_likeliest_spans_are_those_of_looking_at_each(tokens: int, digits: int) -> None:
+    random = np.random.default_rng(tokens)
+    begins, ends, within = random.standard_normal((3, tokens)).astype(np.float32).round(digits)
+    begin = begins - begins.max() - np.log(np.exp(begins - begins.max()).sum())
+    end = ends - ends.max() - np.log(np.exp(ends - ends.max()).sum())
+    sums = np.concatenate([[0.0], np.cumsum(within)])
+    every = [
+        (float(begin[i] + end[j] + sums[j + 1] - sums[i]), float(np.exp(begin[i] + end[j])), i, j)
+        for i in range(tokens)
+        for j in range(i, min(i + LONGEST, tokens))
+    ]
+    best = sorted(every, key=lambda one: -one[0])[:8]
+    found = _spans(begins, ends, within)
+    assert [(one.score, one.sure, one.first, one.last) for one in found] == best
 
 
 @pytest.mark.parametrize(

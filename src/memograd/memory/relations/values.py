@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -142,16 +143,25 @@ class _Candidate:
 
 
 def _spans(begins: np.ndarray, ends: np.ndarray, within: np.ndarray) -> list[_Candidate]:
+    """The likeliest spans, the best first; of equals the one that stands first."""
     begin, end = _log_softmax(begins), _log_softmax(ends)
     sums = np.concatenate([[0.0], np.cumsum(within)])
-    found = [
-        _Candidate(
-            float(begin[i] + end[j] + sums[j + 1] - sums[i]), float(np.exp(begin[i] + end[j])), i, j
-        )
-        for i in range(len(begin))
-        for j in range(i, min(i + LONGEST, len(begin)))
+    first, last = _places(len(begin))
+    edges = begin[first] + end[last]
+    scores = edges + sums[last + 1] - sums[first]
+    best = np.argsort(-scores, kind="stable")[:_CANDIDATES]
+    return [
+        _Candidate(float(scores[n]), float(np.exp(edges[n])), int(first[n]), int(last[n]))
+        for n in best
     ]
-    return sorted(found, key=lambda one: -one.score)[:_CANDIDATES]
+
+
+@lru_cache(maxsize=128)
+def _places(tokens: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first and the last token of every span of at most LONGEST tokens, in order."""
+    first, last = np.indices((tokens, tokens)).reshape(2, -1)
+    short = (first <= last) & (last < first + LONGEST)
+    return first[short], last[short]
 
 
 def _said_once(value: str) -> str:
