@@ -14,8 +14,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final
+
+from memograd.memory.text_caches import of_texts
 
 _CLOSERS = "\"'”’)）」』》】"
 _EMOJI = "\U0001f300-\U0001faff\u2600-\u27bf"
@@ -38,6 +41,12 @@ _LONGEST: Final = 12  # characters of an abbreviation with what stands before it
 
 def split_sentences(text: str) -> list[str]:
     """The sentences with their marks, without surrounding spaces; empty ones are left out."""
+    return list(_split(text))
+
+
+@of_texts
+@lru_cache(maxsize=32)  # a message is split for itself, and as what stood before the next one
+def _split(text: str) -> tuple[str, ...]:
     sentences: list[str] = []
     start = 0
     for end in _END.finditer(text):
@@ -50,7 +59,7 @@ def split_sentences(text: str) -> list[str]:
         sentences.append(text[start : end.end()].strip())
         start = end.end()
     sentences.append(text[start:].strip())
-    return [sentence for sentence in sentences if re.search(r"\w", sentence)]
+    return tuple(sentence for sentence in sentences if re.search(r"\w", sentence))
 
 
 _OF_LIST: Final = re.compile(r"[\u3400-\u9fff*《“「]")
@@ -274,6 +283,8 @@ def repeats_code(message: str, sentence: str) -> bool:
     )
 
 
+@of_texts
+@lru_cache(maxsize=512)  # a sentence is asked about at every turn of its reading
 def has_secret(text: str) -> bool:
     """Whether it holds a password, a PIN, a card number, a key or the like."""
     return _SECRET.search(text) is not None
