@@ -39,6 +39,7 @@ from memograd.memory.records.scope import Scope
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
 from memograd.memory.search import Query, retrieve
 from memograd.memory.search.related import RELATED_ITEMS, find_related
+from memograd.memory.search.retriever import asked_once
 from memograd.memory.state import MemoryState
 from memograd.memory.state.store import MemoryStore
 from memograd.memory.statements import wording
@@ -349,6 +350,7 @@ def _items_for(
     recent = told.just_before(heard.turn)
     # A request names a topic in words of its own, and must not fail for want of looking.
     most = FORGET_ITEMS if heard.forget else RELATED_ITEMS
+    eligible = asked_once(eligible)  # each text of the message asks about the same items
     newest = work.items.last(RECENT_ITEMS, eligible)
     if not newest:
         return []
