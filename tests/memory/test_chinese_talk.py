@@ -276,3 +276,14 @@ def test_a_day_of_the_month_that_is_pointed_at_is_not_resolved() -> None:
     said = "票改成25号的，26号那趟没座了"
     text = resolve_chinese(said, TIME.date()).text
     assert text == "票改成2024年5月25日的，26号那趟没座了"
+
+
+@needs_model
+def test_what_a_child_swears_never_to_do_again_is_not_deleted(trained: Memory) -> None:
+    """再也不练 says that it was so until now, and denies nothing."""
+    trained.add("孩子在学奥数", user_id="swears", timestamp=TIME)
+    said = "娃今天边哭边喊再也不学奥数了,我说你先把这题写完"
+    found = trained.add(said, user_id="swears", timestamp=TIME)["results"]
+    assert "DELETE" not in [one["event"] for one in found]
+    texts = [one["memory"] for one in trained.get_all(user_id="swears")["results"]]
+    assert any("奥数" in one for one in texts)

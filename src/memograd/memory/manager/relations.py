@@ -265,7 +265,7 @@ class RelationManager(Rewriter):
 
     def _doubtful_alone(self, heard: Heard, item: MemoryItem) -> bool:
         """Whether a Chinese message by itself may speak of the item, too: behind 下午带我妈去看膝盖
-        her age looks as if the visit was off. English loses changes by it."""
+        her age looks as if the visit was off. Measured in Chinese alone."""
         if not is_chinese(heard.own):
             return True
         [row] = self._model.relate(heard.own, (), [present(item.text)])

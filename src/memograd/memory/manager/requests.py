@@ -155,15 +155,15 @@ def forgotten(
 
 
 def only_points(own: str) -> bool:
-    """Whether a request says nothing of what it means: "Forget that, please", 这句收回,要出大事.
+    """Whether a request says nothing of what it means: "Forget that, please", 别记别记,要出大事.
 
     Of a Chinese one the clause that asks is read, which stands first.
     """
     asking = " ".join(one for one in _SENTENCE.findall(own) if MAY_ASK.search(one))
     if is_chinese(asking):
         asking = re.split("[，,；;]", asking)[0]
-    points = _POINTS.search(_THAT.sub(" ", asking)) is not None
-    return points and MAY_ASK.search(asking) is not None and not _says(asking)
+    said = asking if _POINTS.search(_THAT.sub(" ", asking)) else _THAT.sub(" ", asking)
+    return MAY_ASK.search(asking) is not None and not _says(said)
 
 
 def _says(text: str) -> frozenset[str]:

@@ -10,6 +10,7 @@ at most takes an item's place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -55,6 +56,11 @@ if TYPE_CHECKING:
 
 VALUES: Final = ("replace", "correct")  # after which another value stands there
 SURELY: Final = 0.9  # from here on what is corrected was wrong, though no word says so
+_STOPS: Final = re.compile(
+    r"\b(?:never (?:\w+ )?again|no longer|not? any ?(?:more|longer)|any ?more)\b"
+    r"|再也[不没別别]|不再|再不",
+    re.IGNORECASE,
+)
 
 
 @dataclass
@@ -102,7 +108,9 @@ class Rewriter:
                 relation = "correct"  # a value is wrong, and not all of it
         if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
             # "It's not for the eggs" denies something, but nothing of this item.
-            denies = DENIES.search(heard.own) or negates(heard.own, item.text)
+            # 再也不学了 denies nothing: so far it was so.
+            denied = negates(heard.own, item.text) and not _STOPS.search(heard.own)
+            denies = DENIES.search(heard.own) or denied
             if not (denies or sounds or MAY_ASK.search(heard.own)):
                 return None
             least = self.thresholds.correct_above if denies else self.thresholds.retract_above

@@ -62,6 +62,10 @@ _INTERJECTION: Final = re.compile(
     r"\b[\s,:!.\-–—]+)+|[\s,]+(?:lol|haha+|lmao|rofl|xd|tbh|smh|omg|btw|x{1,3})[\s.!]*$",
     re.IGNORECASE,
 )
+# "No I am not allergic" answers nothing that stands beside it; an answer keeps its "no".
+_SAYS_NO: Final = re.compile(
+    r"^(?:no+|nope|nah)[\s,]+(?=(?:i|i['’]\w+|my|we|it|it['’]s)\b)", re.IGNORECASE
+)
 _INTERJECTION_ZH: Final = re.compile(
     r"^(?:(?:哈[囉喽啰嘍]|哈哈+(?![囉喽啰嘍])"
     # One of these alone may begin a name: 哈日, 阿杰 typed as 啊杰.
@@ -149,7 +153,7 @@ def without_calls(text: str, setting: Setting) -> str:
 
 def say(sentence: str, setting: Setting) -> Draft:
     """What a user said, to be read alone."""
-    text = without_calls(bare_of(sentence), setting)
+    text = _SAYS_NO.sub("", without_calls(bare_of(sentence), setting))
     chinese = language_of(text) == "zh"
     screen = screen_chinese if chinese else screen_english
     procedural = screen.is_procedural(text) and (chinese or setting.to_agent)

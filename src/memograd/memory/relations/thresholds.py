@@ -62,7 +62,7 @@ class Thresholds:
     # What a request to forget means.
     meant_above: float = 0.4
     """A part of an item that is meant."""
-    meant_unnamed_above: float = 0.7
+    meant_unnamed_above: float = 0.75
     """Among many one that was not just told and has no word of the request."""
     part_above: float = 0.2
     """A part of a list that a message takes back."""
