@@ -17,7 +17,7 @@ from memograd.memory.manager.past import (
 from memograd.memory.manager.substitution import bare_value, corrected
 from memograd.memory.reader.dates import resolve_english
 from memograd.memory.reader.dates_chinese import resolve_chinese
-from memograd.memory.records.notes import is_past
+from memograd.memory.records.notes import is_doubted, is_past
 
 WHEN = "2024-05-07T18:30:00+00:00"
 
@@ -86,11 +86,46 @@ def test_a_number_is_not_cut_at_its_comma():
     ]
 
 
-@pytest.mark.parametrize("text", ["User has a car.", "用户开特斯拉。", "Is it so?"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "User has a car.",
+        "用户开特斯拉。",
+        "Is it so?",
+        "User is on crutches, so any dinner has to be quick.",
+        "User sees a guy called Devon; he's sweet but never plans anything.",
+    ],
+)
 def test_a_note_on_the_past_comes_off_again(text):
     day = resolve_english("on 7 May 2024", None).day
     for noted in (ended(text, day), doubted(text, day), instead(text, "User rows.", day)):
         assert noted != text and present(noted) == text
+    for noted in (ended(text, None), doubted(text, None)):
+        assert noted != text and present(noted) == text
+    assert is_past(ended(text, day)) and not is_doubted(ended(text, day))
+    assert is_doubted(doubted(text, day)) and not is_past(doubted(text, day))
+
+
+def test_a_note_stands_behind_what_it_speaks_of():
+    day = resolve_english("on 7 May 2024", None).day
+    text = "User is on crutches, so any dinner has to be quick."
+    over = "User is on crutches (until 7 May 2024), so any dinner has to be quick."
+    assert ended(text, day) == over
+    text = "User's mum lives in Dayton and User drives up on Sundays."
+    assert doubted(text, day, "User's mum lives in Dayton") == (
+        "User's mum lives in Dayton (perhaps no longer, since 7 May 2024) and User drives up on"
+        " Sundays."
+    )
+    assert present(doubted(text, day, "User's mum lives in Dayton")) == text
+
+
+def test_of_what_is_replaced_only_that_is_the_past():
+    day = resolve_english("on 7 May 2024", None).day
+    old = "User works in Leeds, so any lunch has to be quick."
+    new = instead("User works in York.", old, day)
+    assert new == "User works in York (formerly: User works in Leeds, until 7 May 2024)."
+    old, new = "User is 51, rents in Leeds.", "User is 51, rents in York."
+    assert formerly(instead(new, old, day)) == "User rents in Leeds, until 7 May 2024"
 
 
 @pytest.mark.parametrize(

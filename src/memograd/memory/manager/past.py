@@ -5,10 +5,14 @@
     User lives at 205 (said before by mistake: User lives at 502).
     User works at Shell (until 7 May 2024; formerly: User works at BP, until 3 May 2024).
     User has a Galaxy S22 (perhaps no longer, since 7 May 2024).
+    User is on crutches (until 7 May 2024), so dinner is something that User makes sitting down.
 
 A message may be misunderstood, so what it seems to replace or to end is not taken away: the item
 keeps it as its past. Only what the user corrects, takes back or asks to forget disappears, and of
 an item that is a list only the parts that are meant.
+
+A note stands behind what it speaks of. What only goes on about that ("so ...", "he's sweet") stays
+behind the note, and is left off what another statement took the place of.
 
 Invariants: `present` of any text with a note is the text as it stood without it, but for an
 exclamation mark; what is left of an item is made of its own words. Pure functions.
@@ -26,7 +30,7 @@ from typing import Final
 from memograd.memory.language import is_chinese
 from memograd.memory.reader.forget import asked_for
 from memograd.memory.reader.person_chinese import KIN
-from memograd.memory.records.notes import is_doubted
+from memograd.memory.records.notes import IN_MIDST, is_doubted
 from memograd.memory.records.turns import format_date
 from memograd.memory.statements import parse_statement, property_words, wording
 from memograd.memory.text_caches import of_texts
@@ -37,7 +41,7 @@ LONGEST_PAST: Final = 240  # characters; what was so before that is left to the 
 
 _FORMERLY: Final = re.compile(
     r" \((?:until [^();]{4,40}; )?formerly: (?P<en>.+?)\)[.!?]?$"
-    r"|（(?:至[^（）；]{4,20}为止，现已不再；)?此前：(?P<zh>.+?)）[。！？]?$",
+    r"|（(?:至[^（）；]{2,20}为止，现已不再；)?此前：(?P<zh>.+?)）[。！？]?$",
     re.S,
 )
 _MISTAKEN: Final = re.compile(
@@ -47,30 +51,42 @@ _NOTE: Final = re.compile(
     r"(?P<before>[.!?。！？]?)"
     r"(?: \((?:(?:formerly|said before by mistake): .+|until [^();]{4,40}(?:; formerly: .+)?"
     r"|perhaps no longer[^()]{0,40})\)"
-    r"|（(?:此前(?:误说)?：.+|至[^（）；]{4,20}为止，现已不再(?:；此前：.+)?|[^（）]{0,14}或已不再)）)"
+    r"|（(?:此前(?:误说)?：.+|至[^（）；]{2,20}为止，现已不再(?:；此前：.+)?|[^（）]{0,14}或已不再)）)"
     r"(?P<stop>[.!?。！？]?)$",
     re.S,
 )
 _STOP: Final = re.compile(r"[\s.!?。！？]+$")
+# "..., so any dinner has to be quick", "he's sweet but never plans": they go on about it.
+_TAIL: Final = re.compile(
+    r"(?:,? (?:because|cos|which|whose|although)|,? so(?= (?:that )?\w+ (?:\w+ )?(?:have|has|is|are"
+    r"|can|can't|must|needs?|will|won't|do|does)\b)"
+    r"|[,;] (?:but |and )?(?:he|she|it|they)(?:'s|'re)?) (?!.*\bformerly: )",
+)
 
 
 def present(text: str) -> str:
     """What the item says of the present: the text without a note on the past."""
-    found = _NOTE.search(text)
-    return text if found is None else text[: found.start()] + found["stop"]
+    if (found := _NOTE.search(text)) is not None:
+        return text[: found.start()] + found["stop"]
+    return IN_MIDST.sub("", text, count=1)
 
 
-def ended(text: str, day: date | None) -> str:
-    """What was so, until that day, with the past that it told of."""
+def ended(text: str, day: date | None, part: str | None = None) -> str:
+    """What was so, until that day, with the past that it told of.
+
+    part: of a text that says several things the one that ended.
+    """
     before = formerly(text)
     if is_chinese(text):
         past = f"；此前：{before}" if before else ""
         return _noted(present(text), f"至{_day_zh(day)}为止，现已不再{past}")
-    return _noted(present(text), f"until {_day(day)}" + (f"; formerly: {before}" if before else ""))
+    if not before:
+        return _noted_behind(part, present(text), f"until {_day(day)}")
+    return _noted(present(text), f"until {_day(day)}; formerly: {before}")
 
 
-def doubted(text: str, day: date | None) -> str:
-    """What may be so no longer, since that day.
+def doubted(text: str, day: date | None, part: str | None = None) -> str:
+    """What may be so no longer, since that day; part: the one in doubt of several.
 
     In doubt already, or telling of its past, it stays as it is: the first doubt counts, and the
     past may be a fact that was misunderstood.
@@ -79,7 +95,7 @@ def doubted(text: str, day: date | None) -> str:
         return text
     if is_chinese(text):
         return _noted(present(text), f"{_day_zh(day)}起或已不再")
-    return _noted(present(text), f"perhaps no longer, since {_day(day)}")
+    return _noted_behind(part, present(text), f"perhaps no longer, since {_day(day)}")
 
 
 def mistaken(new: str, old: str) -> str:
@@ -93,10 +109,15 @@ def mistaken(new: str, old: str) -> str:
     )
 
 
-def instead(new: str, old: str, day: date | None) -> str:
-    """The new statement, with the one it took the place of."""
+def instead(new: str, old: str, day: date | None, gone: str | None = None) -> str:
+    """The new statement, with the one it took the place of.
+
+    gone: of the old one what was replaced, where that is known; else what the new one says no more.
+    """
     before = formerly(old)
-    was = _STOP.sub("", present(old))
+    if gone is None:
+        gone = _no_more_said(new, present(old))
+    was = _STOP.sub("", core_of(gone))
     if is_chinese(was):
         was = f"{was}，至{_day_zh(day)}" + (f"；{before}" if before else "")
     else:
@@ -133,6 +154,35 @@ def _noted(text: str, note: str) -> str:
     stop = bare[-1] if bare[-1:] in ".?。？" else ("。" if chinese else ".")
     bare = bare.removesuffix(stop)
     return f"{bare}（{note}）{stop}" if chinese else f"{bare} ({note}){stop}"
+
+
+def _no_more_said(new: str, old: str) -> str:
+    """Of a statement with several parts the one that the new statement has not; all of it where
+    there is no such one or it cannot be read alone."""
+    parts, still = parts_of(old), {part for part, _ in parts_of(present(new))}
+    gone = [n for n, (part, _) in enumerate(parts) if part not in still]
+    if len(gone) != 1 or len(gone) == len(parts) or not is_readable(old, parts[gone[0]][0]):
+        return old
+    return left_of(old, parts, gone)
+
+
+def _noted_behind(part: str | None, text: str, note: str) -> str:
+    """The English text with the note behind the part, or behind its core where that is open."""
+    core = core_of(text)
+    if part is not None and part in text:
+        core = text[: text.index(part) + len(part)]
+    if re.match(r"[,; ]", text[len(core) :]) is None:
+        return _noted(text, note)
+    return f"{core} ({note}){text[len(core) :]}"
+
+
+def core_of(text: str) -> str:
+    """An English statement up to where it only goes on about what it says; the beginning of the
+    text, and all of it where nothing does or it says more than one thing."""
+    if is_chinese(text):
+        return text
+    found = _TAIL.search(text)
+    return text[: found.start()] if found is not None else text
 
 
 def _day(day: date | None) -> str:
@@ -287,6 +337,8 @@ _LEADS_ON: Final = re.compile(
 )
 _PREDICATE: Final = re.compile(r"(?:is|has|was|had|did|can|\w{2,}s|\w{2,}ed)\b", re.IGNORECASE)
 """Of "User is 51, rents in Leeds"."""
+_VERB_FIRST: Final = re.compile(r"\w{2,}s (?:in|at|on|to|with|for|by|near|from|a|an|the)\b")
+"""Of "rents in Leeds", where "dogs" has the verb of what stands before it."""
 _FOLLOWS: Final = re.compile(
     r"(?:their|which|who|whose|where|because|so|but|nobody|not|no one|though|although|since|then"
     r"|until|till|about)\b|因为|所以|但|不过|只是|结果|没人|谁都",
@@ -321,6 +373,8 @@ def left_of(text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) ->
         # A Chinese clause has a verb of its own; whose it is, is not known behind 用户的.
         whose = "用户" if re.match(r"用户(?!的|说：)", text) else "用户说："
         # "loves jazz" has its verb, "dogs" takes the one before it.
-        own_verb = subject[0].startswith("User ") and parse_statement(f"User {bare}")
+        own_verb = subject[0].startswith("User ") and (
+            parse_statement(f"User {bare}") or _VERB_FIRST.match(bare)
+        )
         left = (whose if clause else "User " if own_verb else subject[0]) + bare
     return left.rstrip(" ,;，；、。.") + ("。" if is_chinese(text) else ".")

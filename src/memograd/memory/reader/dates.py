@@ -89,6 +89,18 @@ def _ago(found: re.Match[str], day: date, sign: int) -> tuple[str, str, date]:
     return "in", str(target.year), target
 
 
+def _to_the_day(found: re.Match[str], day: date) -> tuple[str, str, date]:
+    """ "exactly a year ago", "three years ago today"."""
+    said = found["count"].casefold()
+    number, unit = NUMBERS[said] if said in NUMBERS else int(said), found["unit"].casefold()
+    if unit == "week":
+        target = day - timedelta(weeks=number)
+    else:
+        first = shift_month(day, -number * (12 if unit == "year" else 1))
+        target = min(first + timedelta(days=day.day - 1), shift_month(first, 1) - timedelta(days=1))
+    return "on", format_date(target), target
+
+
 def _ahead(found: re.Match[str], day: date) -> tuple[str, str, date]:
     """ "in two years", unless it says how long: "hadn't talked in two years", "lost 8 kg in two".
 
@@ -268,6 +280,9 @@ _RULES: Final[tuple[_Rule, ...]] = (
           _part_of_month),
     _rule("fortnight", r"a fortnight ago", _fixed(-14)),
     _rule("fortnight", r"in a fortnight", _fixed(14)),
+    _rule("ago", rf"exactly {_COUNT} (?P<unit>week|month|year)s? ago(?: today)?", _to_the_day),
+    _rule("ago", rf"{_COUNT} (?P<unit>week|month|year)s? ago (?:exactly|today|to the day)",
+          _to_the_day),
     _rule("today", r"(?:earlier )?today", _fixed(0)),
     _rule("tomorrow", r"tomorrow", _fixed(1)),
     _rule("ago",

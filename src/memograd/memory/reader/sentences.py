@@ -103,6 +103,7 @@ _TASK: Final = re.compile(
     r"|台词|邮件|文案|短信",
     re.IGNORECASE,
 )
+_SPEAKS_AGAIN: Final = re.compile(r"[.!?。！？]*\s*(?=[^\s'\"“‘「『])")
 _MAIL: Final = re.compile(
     r"^\s*(?:-{2,}\s*(?:forwarded|original)|(?:from|to|subject|re|fwd|cc|sent|date):\s"
     r"|on .{5,60} wrote:"
@@ -152,12 +153,13 @@ _SECRET: Final = re.compile(
     r"|api[ _-]?key"
     r"|secret key"
     r"|access (?:key|token)|token|private key|seed phrase|recovery (?:code|phrase)"
-    r"|security (?:code|answer)"
+    r"|security (?:code|answer)|memorable (?:word|name|place|phrase)"
     r"|card (?:number|no)|account number|sort code|iban|ssn|social security|national insurance"
     r"|(?:door|gate|alarm|safe|lock|locker|verification|login|bank|garage|entry|key ?pad|2fa) ?code"
     r"|(?:safe|vault|padlock|strong ?box)\b[^.!?\n]{0,30}\b(?:opens|combination|combo)"
     r"|code)(?![A-Za-z])[^.!?\n]{0,30}?"
-    r"(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,})"
+    r"(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,}"
+    r"|(?<=it['’]s )\S{4,})"
     r"|\b(?:safe|gate|padlock|locker|vault|key ?pad|alarm)(?:'s| is| was)(?: (?:set )?to)? "
     r"(?!(?:[01]\d|2[0-3])[0-5]\d\b)\d{4,8}\b"  # an alarm at 0630 is none
     r"|\b(?:(?:key ?safe|padlock|strong ?box)\b[^.!?\n]{0,40}?\b(?:is|to)"
@@ -209,7 +211,11 @@ def foreign(text: str) -> list[tuple[int, int]]:
     if task:
         behind = re.search(r"[:：]\s*|\n\s*", text[task.start() :])
         if behind and len(text) - task.start() - behind.end() > 12:
-            found.append((task.start() + behind.end(), len(text)))
+            start = task.start() + behind.end()
+            # "Translate: 'I finish at ten.' I clean offices": behind it they speak again.
+            quoted = _QUOTED.match(text, start)
+            alone = quoted is not None and _SPEAKS_AGAIN.match(text, quoted.end())
+            found.append((start, quoted.end() if quoted and alone else len(text)))
     if play := _PLAY.search(text):
         found.append((play.start(), len(text)))
     found += [one.span() for one in _FICTION.finditer(text)]

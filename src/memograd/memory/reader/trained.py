@@ -35,6 +35,7 @@ from memograd.memory.reader.asked import (
     requests,
     speaks_to_nobody,
 )
+from memograd.memory.reader.asking_english import without_asking
 from memograd.memory.reader.assistant import WANTS_TEXT, Line, asks_for_ideas, say_kept
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
@@ -74,6 +75,8 @@ LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted 
 
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
+LEAST_TEXT: Final = 20
+"""Characters of a text that is handed over with a task; spaces and marks are fewer."""
 READ_ALONE_ABOVE: Final = {"en": 0.5, "zh": 0.6}
 """How sure the model must be, of what it drops in its message and reads alone."""
 OPEN_QUESTION_ABOVE: Final = 0.55
@@ -136,7 +139,7 @@ class TrainedReader:
             read, sentences = beginning(turn.text, sentences)
         worth = self._model.worth(read, before, [text for _, _, text in sentences], role=role)
         if role == "user":
-            worth = self._with_asides(before, sentences, worth)
+            worth = self._with_asides(setting, before, sentences, worth)
         if role == "assistant":
             kept = [
                 Line(*one) for one, (fact, _, _) in zip(sentences, worth.tolist(), strict=True)
@@ -266,14 +269,28 @@ class TrainedReader:
         )
 
     def _with_asides(
-        self, before: tuple[Said, ...], sentences: list[tuple[int, int, str]], worth: np.ndarray
+        self,
+        setting: Setting,
+        before: tuple[Said, ...],
+        sentences: list[tuple[int, int, str]],
+        worth: np.ndarray,
     ) -> np.ndarray:
         """The worths, of what is told by the way as if nothing stood before it: behind "write me a
-        poem about gulls" all looks like a part of the task."""
+        poem about gulls" all looks like a part of the task, and so does what stands behind the text
+        of one. "Broke my wrist, how do I sleep with a cast" is read without what it asks, too."""
+        own = sum(len(text) for _, _, text in sentences)
+        handed_over = own < len(setting.turn.text) - LEAST_TEXT
         for n, (start, _, text) in enumerate(sentences):
-            told = BY_THE_WAY.match(text) and _FIRST_PERSON.search(text)
-            if start and told and worth[n, 0] < self.thresholds.keep_above:
-                alone = self._model.worth(text, before, [text])[0]
+            if worth[n, 0] >= self.thresholds.keep_above or len(text) > LONGEST:
+                continue
+            read = (text, before)
+            by_the_way = BY_THE_WAY.match(text) or (handed_over and not asks(text))
+            told = bool(start and by_the_way and _FIRST_PERSON.search(text))
+            if not told and setting.to_agent and not is_chinese(text):
+                left = without_asking(text)
+                told, read = left != text, (left, ())
+            if told:
+                alone = self._model.worth(*read, [read[0]])[0]
                 worth[n] = max(worth[n], alone, key=lambda row: float(row[0]))
         return worth
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from memograd.memory.language import Language, language_of, simplified
 from memograd.memory.reader import (
+    asking_english,
     person_chinese,
     person_english,
     screen_chinese,
@@ -44,7 +45,6 @@ _CHAT: Final = (
         re.compile(r"\bin (?:exactly|about|like|roughly) (?=\w+ (?:day|week|month|year))", re.I),
         "in ",
     ),
-    (re.compile(r"\bago (?:today|exactly)\b", re.I), "ago"),
     (re.compile(r"(?<![\w.])u\b(?!\.)"), "you"),
     (re.compile(r"\bur\b"), "your"),
     (re.compile(r"\b(he|she|that|what|there)s\b(?= )", re.I), r"\1's"),
@@ -53,7 +53,7 @@ _CHAT: Final = (
 _INTERJECTION: Final = re.compile(
     r"^(?:(?:and|but|plus|cos|lol|haha+|omg|oh|ah|um+|well"
     r"|so(?! (?:many|much|far|long|few|little)\b)|ok(?:ay)?|yeah|yep|btw|fyi|ugh"
-    r"|hmm+|right|hey+|hi+|hello"
+    r"|hmm+|right|hey+|hi+|hello|ngl|good (?:morning|afternoon|evening)"
     r"|by the way|on (?:an?|another) (?:(?:side|different|unrelated|other) )?note|side note"
     r"|in other news|speaking of (?:which|that)|also|anyway|guess what|good news|bad news|update"
     r"|which reminds me|that reminds me|news flash|big news(?: here)?|psst|oops|whoops|wow|yay"
@@ -159,6 +159,8 @@ def say(sentence: str, setting: Setting) -> Draft:
     procedural = screen.is_procedural(text) and (chinese or setting.to_agent)
     if chinese and setting.to_agent and not procedural:
         text = screen_chinese.without_asking(text)
+    elif setting.to_agent and not procedural:
+        text = asking_english.without_asking(text)
     looks_for = screen.is_question(text) and _LOOKS_FOR.search(text)
     if not (chinese or procedural or looks_for or _is_of_another(sentence, setting)) and (
         whole := completed(text[:1].upper() + text[1:])
@@ -301,6 +303,9 @@ _TO_SPEAKER: Final = re.compile(r" (?:me|us)\b|.*\b(?:his|her|their) own\b", re.
 """Behind a verb without a subject: "Told me to rest" says what somebody else did."""
 
 
+_HAD: Final = re.compile(r" (?:my|an?|the|some|to|no) ", re.IGNORECASE)
+
+
 def completed(text: str) -> str | None:
     """`Researching adoption agencies` -> `I'm researching adoption agencies`, None elsewhere."""
     found = re.match(
@@ -323,7 +328,8 @@ def completed(text: str) -> str | None:
         return None if _FINITE.search(clause) else f"I'm {adverb}{verb}{rest}"
     if (
         is_past(verb)
-        and verb not in {"had", "was", "were", "did"}
+        and (verb != "had" or _HAD.match(rest))
+        and verb not in {"was", "were", "did"}
         and not _TO_SPEAKER.match(rest)
         and text[0].isupper()
         and not _FINITE.search(clause)
