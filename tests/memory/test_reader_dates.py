@@ -26,6 +26,8 @@ DAY = date(2023, 6, 9)  # a Friday
         ("I left three days ago", "I left on 6 June 2023", date(2023, 6, 6)),
         ("two weeks ago", "2 weeks before 9 June 2023 (26 May 2023)", date(2023, 5, 26)),
         ("three years ago", "In 2020", date(2020, 1, 1)),
+        ("three years ago today", "On 9 June 2020", date(2020, 6, 9)),
+        ("exactly two months ago", "On 9 April 2023", date(2023, 4, 9)),
         ("about five months ago", "Around January 2023", date(2023, 1, 1)),
         ("last Friday", "On Friday 2 June 2023", date(2023, 6, 2)),
         ("last Fri", "On Friday 2 June 2023", date(2023, 6, 2)),

@@ -26,12 +26,10 @@ from memograd.memory.reader.asked import (
     IDLE,
     LISTS_WHAT,
     NOT_SAVED,
-    NOT_SAVED_AHEAD,
     OF_MEMORY,
     OFF_RECORD,
     WITHDRAWS,
     asks_nothing_of_memory,
-    is_another_matter,
     requests,
     speaks_to_nobody,
 )
@@ -41,6 +39,7 @@ from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import MAY_ASK, asked_for
 from memograd.memory.reader.heads import belongs, goes_behind, is_standing, is_telling, leans
+from memograd.memory.reader.held_back import LONGEST, told_by_way_in, without_secrets
 from memograd.memory.reader.idle import is_idle, says_only_when
 from memograd.memory.reader.parts import (
     asks,
@@ -51,12 +50,10 @@ from memograd.memory.reader.parts import (
     clauses_of,
     own_sentences,
     question_before,
-    told_apart,
 )
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import (
     has_secret,
-    may_hold_secret,
     repeats_code,
     tells_code,
 )
@@ -71,7 +68,6 @@ if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel, Thresholds
 
 BEFORE_TURNS: Final = 3
-LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
 
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
@@ -81,8 +77,6 @@ READ_ALONE_ABOVE: Final = {"en": 0.5, "zh": 0.6}
 """How sure the model must be, of what it drops in its message and reads alone."""
 OPEN_QUESTION_ABOVE: Final = 0.55
 """The worth from which "How do I wrap nine feet of it?" is kept."""
-HARMLESS_ABOVE: Final = 0.7
-"""How likely a fact a clause is that stands beside a secret, in its message or alone."""
 WISH_AMONG_PEOPLE: Final = 0.75
 """How likely a wish must be in a talk of several people, where "Forget it!" is said to them."""
 LEAST_WISH: Final = 0.3
@@ -155,11 +149,11 @@ class TrainedReader:
         if len(own) < 80 and re.search(r"\d", own) and (has_secret(last) or tells_code(last)):
             return Heard(turn, before, secret=True, own=own)  # "Scratch that, it's 4321"
         formless = [one for one in sentences if not has_secret(one[2])]
-        told_by_way = self._told_by_way(turn.text, before, formless)
+        told_by_way = told_by_way_in(self._model, turn.text, before, formless)
         if tells_code(turn.text):
             told_by_way |= {one[:2] for one in formless if repeats_code(turn.text, one[2])}
-        sentences, worth, kept_back = self._without_secrets(
-            turn.text, before, sentences, worth, told_by_way
+        sentences, worth, kept_back = without_secrets(
+            self._model, turn.text, before, sentences, worth, told_by_way
         )
         if not sentences:
             return Heard(turn, before, secret=True, own=own)
@@ -168,7 +162,7 @@ class TrainedReader:
             held = [one for one in sentences if one[:2] in told_by_way]
             sentences, worth = self._with_clauses(turn.text, before, sentences, worth)
             parts = [one for one in sentences if _inside(one, formless)]
-            told_by_way |= self._told_by_way(turn.text, before, parts)
+            told_by_way |= told_by_way_in(self._model, turn.text, before, parts)
             told_by_way |= {one[:2] for one in sentences if _inside(one, held)}
         secret = secret or kept_back or bool(told_by_way)
         if EVERYTHING.search(own) and len(own) < 160:
@@ -375,79 +369,6 @@ class TrainedReader:
         likely = zip(sentences, worth.tolist(), strict=True)
         return tuple(text for (_, _, text), row in likely if row[2] >= PERHAPS_ABOVE)
 
-    def _told_by_way(
-        self, message: str, before: tuple[Said, ...], parts: list[tuple[int, int, str]]
-    ) -> set[tuple[int, int]]:
-        """The places of those that hold a secret, as a whole or in a clause, as the model sees it.
-
-        It is asked where rules find none: they know which clause it is and what may stay.
-        """
-        asked = [
-            (place, said)
-            for *place, text in parts
-            for said in dict.fromkeys([text, *(clause for _, clause in told_apart(text))])
-            if may_hold_secret(said)
-        ]
-        holds = self._model.holds_secret(message, before, [said for _, said in asked])
-        return {(place[0], place[1]) for (place, _), held in zip(asked, holds, strict=True) if held}
-
-    def _without_secrets(
-        self,
-        message: str,
-        before: tuple[Said, ...],
-        sentences: list[tuple[int, int, str]],
-        worth: np.ndarray,
-        told_by_way: set[tuple[int, int]],
-    ) -> tuple[list[tuple[int, int, str]], np.ndarray, bool]:
-        """The sentences, of those with a secret the harmless clauses; whether some were asked not
-        to be saved and so are left out: what follows that request, up to another matter.
-
-        "wifi密码是happy8866,家里路由器是华硕的" tells of a router. A clause with a number may be
-        a part of the secret.
-        """
-        import numpy as np
-
-        parts: list[tuple[int, int, str]] = []
-        rows: list[np.ndarray] = []
-        kept_back = resumed = False
-        for (start, end, text), row in zip(sentences, worth, strict=True):
-            if NOT_SAVED_AHEAD.search(text):
-                kept_back = True
-                resumed = _TOLD_CODE.search(text) is not None  # that was all of it
-                continue
-            resumed = resumed or is_another_matter(text, asks=asks(text))
-            if kept_back and not resumed:
-                continue
-            if kept_back:  # beside "don't save this" everything looks like something not to keep
-                row = self._model.worth(text, (), [text])[0]
-            by_form = has_secret(text)
-            if not (by_form or (start, end) in told_by_way) or len(text) > LONGEST:
-                parts.append((start, end, text))
-                rows.append(row)
-                continue
-            apart = [(start + at, start + at + len(said), said) for at, said in told_apart(text)]
-            held = set() if by_form else self._told_by_way(message, before, apart)
-            clauses = [
-                (first - start, said)
-                for first, last, said in apart
-                if (first, last) not in held
-                and not has_secret(said)
-                and not _MAY_BELONG.search(said)
-            ]
-            if not clauses or (len(clauses) == len(apart) and not by_form):  # none is the secret
-                parts.append((start, end, text))
-                rows.append(row)
-                continue
-            found_worth = self._model.worth(message, before, [said for _, said in clauses])
-            for (at, said), own_row in zip(clauses, found_worth, strict=True):
-                # Beside a password and a question a router's make hardly looks like a fact.
-                alone = self._model.worth(said, (), [said])[0]
-                own_row = max(own_row, alone, key=_fact)
-                if float(own_row[0]) >= HARMLESS_ABOVE:
-                    parts.append((start + at, start + at + len(said), said))
-                    rows.append(own_row)
-        return parts, np.stack(rows) if rows else worth[:0], kept_back
-
     def _with_clauses(
         self,
         message: str,
@@ -517,7 +438,3 @@ def _inside(part: tuple[int, int, str], sentences: Sequence[tuple[int, int, str]
 
 def _fact(row: np.ndarray) -> float:
     return float(row[0])
-
-
-_MAY_BELONG: Final = re.compile(r"(?<![A-Za-z])\d{3}")  # a part of the secret
-_TOLD_CODE: Final = re.compile(r"[:：]\D{0,12}\d{4,}\W*$")
