@@ -39,6 +39,7 @@ WHOLE = [
     "I work nights, what I like about it is the quiet",
     "my sister's in Leeds, where it's always raining",
     "my sister, who is a doctor, moved to Leeds",
+    "What helps with psoriasis, I've had it since my teens",
     "How do I wrap a bike?",
     "pasta, what can I add to it?",
     "I'm allergic, any nut at all and my throat closes",

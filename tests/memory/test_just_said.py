@@ -119,11 +119,20 @@ def test_a_note_stands_behind_what_it_speaks_of():
     assert present(doubted(text, day, "User's mum lives in Dayton")) == text
 
 
-def test_of_what_is_replaced_only_that_is_the_past():
+def test_the_day_stands_behind_what_was_replaced():
     day = resolve_english("on 7 May 2024", None).day
     old = "User works in Leeds, so any lunch has to be quick."
-    new = instead("User works in York.", old, day)
-    assert new == "User works in York (formerly: User works in Leeds, until 7 May 2024)."
+    assert formerly(instead("User works in York.", old, day)) == (
+        "User works in Leeds, until 7 May 2024, so any lunch has to be quick"
+    )
+    old = "User's phone is with Vodafone, 22 a month, and the shed is User's."
+    assert formerly(instead("User is with EE.", old, day, "User's phone is with Vodafone")) == (
+        "User's phone is with Vodafone, until 7 May 2024, 22 a month, and the shed is User's"
+    )
+
+
+def test_what_is_said_again_is_no_past():
+    day = resolve_english("on 7 May 2024", None).day
     old, new = "User is 51, rents in Leeds.", "User is 51, rents in York."
     assert formerly(instead(new, old, day)) == "User rents in Leeds, until 7 May 2024"
 

@@ -125,7 +125,8 @@ tonight; this morning; a fortnight from today; three weeks from Monday; Tue week
 Friday before last
 the weekend after next; the end of this month; the first of the month; a fortnight ago
 in a fortnight; earlier today; two weeks ago; three years now since we met; a few days ago
-exactly a year ago; two weeks ago today; in four months; six days from now; this coming Sat; past Wednesday; this summer; next autumn
+exactly a year ago; two weeks ago today; in four months; six days from now
+this coming Sat; past Wednesday; this summer; next autumn
 last March""".replace("\n", "; ").split("; ")
 
 

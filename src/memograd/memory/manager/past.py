@@ -11,8 +11,8 @@ A message may be misunderstood, so what it seems to replace or to end is not tak
 keeps it as its past. Only what the user corrects, takes back or asks to forget disappears, and of
 an item that is a list only the parts that are meant.
 
-A note stands behind what it speaks of. What only goes on about that ("so ...", "he's sweet") stays
-behind the note, and is left off what another statement took the place of.
+A note stands behind what it speaks of; what goes on about that ("so ...", "he's sweet") and what
+else the text says stay behind the note.
 
 Invariants: `present` of any text with a note is the text as it stood without it, but for an
 exclamation mark; what is left of an item is made of its own words. Pure functions.
@@ -109,19 +109,19 @@ def mistaken(new: str, old: str) -> str:
     )
 
 
-def instead(new: str, old: str, day: date | None, gone: str | None = None) -> str:
+def instead(new: str, old: str, day: date | None, part: str | None = None) -> str:
     """The new statement, with the one it took the place of.
 
-    gone: of the old one what was replaced, where that is known; else what the new one says no more.
+    part: of an old one that says several things the one that was replaced; the day stands behind
+    it. What the new statement says as well is not said again.
     """
     before = formerly(old)
-    if gone is None:
-        gone = _no_more_said(new, present(old))
-    was = _STOP.sub("", core_of(gone))
+    was = _STOP.sub("", _no_more_said(new, present(old)))
     if is_chinese(was):
         was = f"{was}，至{_day_zh(day)}" + (f"；{before}" if before else "")
     else:
-        was = f"{was}, until {_day(day)}" + (f"; {before}" if before else "")
+        core = _core_of(was, part)
+        was = f"{core}, until {_day(day)}{was[len(core) :]}" + (f"; {before}" if before else "")
     if len(was) > LONGEST_PAST and before:
         was = was.removesuffix(f"{'；' if is_chinese(was) else '; '}{before}")
     return _noted(present(new), ("此前：" if is_chinese(new) else "formerly: ") + was)
@@ -168,20 +168,18 @@ def _no_more_said(new: str, old: str) -> str:
 
 def _noted_behind(part: str | None, text: str, note: str) -> str:
     """The English text with the note behind the part, or behind its core where that is open."""
-    core = core_of(text)
-    if part is not None and part in text:
-        core = text[: text.index(part) + len(part)]
+    core = _core_of(text, part)
     if re.match(r"[,; ]", text[len(core) :]) is None:
         return _noted(text, note)
     return f"{core} ({note}){text[len(core) :]}"
 
 
-def core_of(text: str) -> str:
-    """An English statement up to where it only goes on about what it says; the beginning of the
-    text, and all of it where nothing does or it says more than one thing."""
-    if is_chinese(text):
-        return text
-    found = _TAIL.search(text)
+def _core_of(text: str, part: str | None) -> str:
+    """The beginning of an English text up to the end of the part, or up to where it only goes on
+    about what it says; all of it where it has no such end."""
+    if part is not None and part in text:
+        return text[: text.index(part) + len(part)]
+    found = None if is_chinese(text) else _TAIL.search(text)
     return text[: found.start()] if found is not None else text
 
 

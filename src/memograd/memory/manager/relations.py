@@ -228,8 +228,8 @@ class RelationManager(Rewriter):
                 and (not few or self._doubtful_alone(heard, item))
             ):
                 doubtful = item.id
-                part, _ = self._meant(heard, item)
-                if (text := doubted(item.text, heard.day, part)) != item.text:
+                text = doubted(item.text, heard.day, self._meant(heard, item))
+                if text != item.text:
                     changes.append(self._update(item, text, heard, "doubt", sure, hide=False))
         tells = left.rewritten or any(_tells(change, heard) for change in changes)
         if (changes or doubtful) and not left.facts and heard.whole and not tells:

@@ -232,17 +232,17 @@ class Rewriter:
             text = instead(other, item.text, heard.day)
             return self._update(item, text, heard, "replace", sure)
         part = self._rest(heard, item, relation)
-        closed, gone = self._meant(heard, item)
+        closed = self._meant(heard, item)
         fit = (
             self._fitting(heard, item, left.quotes) if relation in ("replace", "correct") else None
         )
         if part is not None and (
             relation == "end" or fit is None or len(part) > least_length(part)
         ):
-            text = _with_past(part, item, relation, sure, heard, gone)
+            text = _with_past(part, item, relation, sure, heard, closed)
         elif fit is not None and fit not in left.used:
             left.used.add(fit)
-            text = _with_past(left.facts[fit].text, item, relation, sure, heard, gone)
+            text = _with_past(left.facts[fit].text, item, relation, sure, heard, closed)
             op = MemoryOp.update(item.id, text)
             return Change(
                 Decision(op, reason("replace", item.text, quoted=True), sure),
@@ -251,7 +251,7 @@ class Rewriter:
             )
         elif fit is None and relation != "end" and heard.whole and not left.rewritten:
             left.rewritten = True
-            text = _with_past(heard.whole, item, relation, sure, heard, gone)
+            text = _with_past(heard.whole, item, relation, sure, heard, closed)
         else:
             text = ended(item.text, heard.day, closed)
         why = "end" if relation in ("end", "retract") else "replace"
@@ -298,25 +298,19 @@ class Rewriter:
             return None
         return left_of(item.text, parts, stay)
 
-    def _meant(self, heard: Heard, item: MemoryItem) -> tuple[str, str] | tuple[None, None]:
-        """Of an English item that says several things the part that the message closes most surely,
-        as it stands there and as all that it closes reads alone; None where that is all of it, or
-        cannot be read alone."""
+    def _meant(self, heard: Heard, item: MemoryItem) -> str | None:
+        """Of an English item that says several things the part that the message closes, as it
+        stands there; None where that is not one of them, or cannot be read alone."""
         text = present(item.text)
         parts = parts_of(text)
         if len(parts) < 2 or is_chinese(text):
-            return None, None
+            return None
         scores = self._clauses(heard, item)
-        most = max(scores)
-        closed = [
-            n
-            for n, score in enumerate(scores)
-            if score == most
-            or (score >= self.thresholds.part_above and score >= self.thresholds.part_share * most)
-        ]
-        if len(closed) == len(parts) or not is_readable(text, parts[closed[0]][0]):
-            return None, None
-        return parts[scores.index(most)][0], left_of(text, parts, closed)
+        best, second = sorted(range(len(parts)), key=lambda n: -scores[n])[:2]
+        plain = scores[best] >= self.thresholds.part_above
+        if not plain or scores[second] >= self.thresholds.part_share * scores[best]:
+            return None
+        return parts[best][0] if is_readable(text, parts[best][0]) else None
 
     def _update(
         self,
@@ -350,10 +344,10 @@ def _with_past(
     relation: str,
     sure: float,
     heard: Heard,
-    gone: str | None = None,
+    part: str | None = None,
 ) -> str:
     """The statement with the item's behind it, as what was so or was said by mistake."""
     says_so = CORRECTS.search(heard.own) is not None and not FAINT.search(heard.own)
     if relation == "correct" and (says_so or sure >= SURELY):
         return mistaken(text, item.text)
-    return instead(text, item.text, heard.day, gone)
+    return instead(text, item.text, heard.day, part)

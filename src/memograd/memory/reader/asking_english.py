@@ -72,14 +72,21 @@ _SUBJECT: Final = re.compile(
 )
 
 
+_POINTS_BACK: Final = re.compile(r"\b(?:it|this|them|those|these|one)\b", re.IGNORECASE)
+
+
 def without_asking(text: str) -> str:
     """The text without the clauses that only ask, the whole where nothing else is told."""
     clauses = _clauses(text)
     if len(clauses) < 2:
         return text
-    told = [(clause, mark) for clause, mark in clauses if not _only_asks(clause + mark)]
+    asks = [_only_asks(clause + mark) for clause, mark in clauses]
+    told = [one for one, only_asks in zip(clauses, asks, strict=True) if not only_asks]
     if len(told) == len(clauses) or not any(_tells(clause) for clause, _ in told):
         return text
+    behind = clauses[asks.index(True) :]
+    if any(_POINTS_BACK.search(clause) for clause, _ in behind if (clause, _) in told):
+        return text  # "What helps with psoriasis, I've had it for years"
     left = _LOOSE_END.sub("", "".join(clause + mark for clause, mark in told))
     left = left if left[-1:] in ".!?" else left + "."
     return left[:1].upper() + left[1:] if text[:1].isupper() else left

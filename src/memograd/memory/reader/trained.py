@@ -59,7 +59,7 @@ from memograd.memory.reader.sentences import (
 )
 from memograd.memory.reader.setting import Setting
 from memograd.memory.reader.talk import keeps_talk_going, may_tell, told_in
-from memograd.memory.reader.wording import bare_of, say, say_answer, without_calls
+from memograd.memory.reader.wording import bare_of, resolved, say, say_answer, without_calls
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|�
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 LEAST_TEXT: Final = 20
 """Characters of a text that is handed over with a task; spaces and marks are fewer."""
+DATED_ABOVE: Final = 0.28
+"""The worth from which "Driving test tomorrow, I feel sick" is kept."""
 READ_ALONE_ABOVE: Final = {"en": 0.5, "zh": 0.6}
 """How sure the model must be, of what it drops in its message and reads alone."""
 OPEN_QUESTION_ABOVE: Final = 0.55
@@ -160,7 +162,7 @@ class TrainedReader:
         perhaps = self._perhaps(own, sentences, worth, setting)
         if len(own) <= LONGEST:
             held = [one for one in sentences if one[:2] in told_by_way]
-            sentences, worth = self._with_clauses(turn.text, before, sentences, worth)
+            sentences, worth = self._with_clauses(setting, before, sentences, worth)
             parts = [one for one in sentences if _inside(one, formless)]
             told_by_way |= told_by_way_in(self._model, turn.text, before, parts)
             told_by_way |= {one[:2] for one in sentences if _inside(one, held)}
@@ -220,7 +222,11 @@ class TrainedReader:
             answers = setting.question if asked or full else None
             plain = full is not None or BARE_ANSWER.match(text) is not None
             bare = answers and only and plain and not only_offers(answers)
-            least = self.thresholds.keep_answer_above if answers and only else self._least(text)
+            least = (
+                self.thresholds.keep_answer_above
+                if answers and only
+                else self._least(text, setting)
+            )
             standing = setting.alone and is_standing(text) and not of_text
             if fact < least and not bare and not standing:
                 may = fact >= self.thresholds.keep_asked_above and not answers
@@ -285,7 +291,11 @@ class TrainedReader:
                 told, read = left != text, (left, ())
             if told:
                 alone = self._model.worth(*read, [read[0]])[0]
-                worth[n] = max(worth[n], alone, key=lambda row: float(row[0]))
+                if (
+                    read[1]
+                    or float(alone[0]) >= READ_ALONE_ABOVE["zh" if is_chinese(text) else "en"]
+                ):
+                    worth[n] = max(worth[n], alone, key=_fact)
         return worth
 
     def _with_heads(
@@ -308,7 +318,7 @@ class TrainedReader:
         answer = setting.question and len(sentences) <= 2 and not is_chinese(message)
         most = self.thresholds.keep_answer_above if answer else 1.0
         kept = [
-            float(row[0]) >= min(self._least(one[2]), most)
+            float(row[0]) >= min(self._least(one[2], setting), most)
             for one, row in zip(sentences, worth, strict=True)
         ]
         parts: list[tuple[int, int, str]] = []
@@ -371,7 +381,7 @@ class TrainedReader:
 
     def _with_clauses(
         self,
-        message: str,
+        setting: Setting,
         before: tuple[Said, ...],
         sentences: list[tuple[int, int, str]],
         worth: np.ndarray,
@@ -383,6 +393,7 @@ class TrainedReader:
         """
         import numpy as np
 
+        message = setting.turn.text
         parts: list[tuple[int, int, str]] = []
         rows = []
         split_up: dict[int, list[tuple[int, str]]] = {}
@@ -393,7 +404,7 @@ class TrainedReader:
                 if len(said) > (3 if is_chinese(said) else 5)
             ]
             told = sum(_OWN_SUBJECT.match(said) is not None for _, said in clauses) > 1
-            whole = float(row[0]) >= self._least(text) and not told
+            whole = float(row[0]) >= self._least(text, setting) and not told
             if not whole and float(row[2]) < self.thresholds.wish_above and len(clauses) > 1:
                 split_up[number] = clauses
         every = [said for clauses in split_up.values() for _, said in clauses]
@@ -424,12 +435,16 @@ class TrainedReader:
                 rows.append(found[n])
         return parts, np.stack(rows)
 
-    def _least(self, text: str) -> float:
-        """The worth from which a sentence is kept; a question that tells nothing needs more."""
+    def _least(self, text: str, setting: Setting) -> float:
+        """The worth from which a sentence is kept: a question that tells nothing needs more, and
+        what says on which day something is needs less."""
         if asks_openly(text):
             return OPEN_QUESTION_ABOVE
         open_question = asks(text) and not _FIRST_PERSON.search(text)
-        return self.thresholds.keep_question_above if open_question else self.thresholds.keep_above
+        if open_question:
+            return self.thresholds.keep_question_above
+        dated = not asks(text) and resolved(text, setting).day is not None
+        return DATED_ABOVE if dated else self.thresholds.keep_above
 
 
 def _inside(part: tuple[int, int, str], sentences: Sequence[tuple[int, int, str]]) -> bool:

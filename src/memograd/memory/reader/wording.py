@@ -303,6 +303,12 @@ _TO_SPEAKER: Final = re.compile(r" (?:me|us)\b|.*\b(?:his|her|their) own\b", re.
 """Behind a verb without a subject: "Told me to rest" says what somebody else did."""
 
 
+_OF_ACTIVITY: Final = re.compile(
+    r" (?:test|lesson|licen[cs]e|exam|class|course|session|school|pool|club|team|machine|room"
+    r"|ceremony|appointment|shoes|season|day|night|time|list)(?:e?s)?\b",
+    re.IGNORECASE,
+)
+"""Behind "driving", "swimming" or "wedding" it makes a thing of them: "Driving test tomorrow"."""
 _HAD: Final = re.compile(r" (?:my|an?|the|some|to|no) ", re.IGNORECASE)
 
 
@@ -325,7 +331,8 @@ def completed(text: str) -> str | None:
         return None if _A_TIME.match(rest) else f"I've {adverb}been{rest}"
     does = verb in ("doing", "using") or (verb == "going" and re.match(r" to (?!be\b)", rest))
     if (does or (verb.endswith("ing") and len(verb) > 5)) and verb not in _NO_ACTIVITY:
-        return None if _FINITE.search(clause) else f"I'm {adverb}{verb}{rest}"
+        no_verb = _FINITE.search(clause) or _OF_ACTIVITY.match(rest)
+        return None if no_verb else f"I'm {adverb}{verb}{rest}"
     if (
         is_past(verb)
         and (verb != "had" or _HAD.match(rest))
