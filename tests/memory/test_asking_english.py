@@ -82,6 +82,16 @@ def test_a_memory_keeps_the_fact_and_not_the_task(memory: Memory) -> None:
     assert item["memory"] == "User is doing a Spanish course on Tuesdays."
 
 
+def test_a_played_part_is_nobody(memory: Memory) -> None:
+    part = "Let's do a roleplay, you're a tavern keeper and I'm Sir Grimbald"
+    memory.add(part, user_id="c", timestamp="2024-05-07T10:00:00Z")
+    said = "I have ridden nine days from Mosswater and my horse is lame!"
+    memory.add(said, user_id="c", timestamp="2024-05-07T10:01:00Z")
+    assert memory.get_all(user_id="c")["results"] == []
+    memory.add("My horse is lame.", user_id="c", timestamp="2024-05-09T10:00:00Z")
+    assert [one["memory"] for one in memory.get_all(user_id="c")["results"]]
+
+
 def test_what_is_told_behind_the_text_of_a_task_is_kept(memory: Memory) -> None:
     said = (
         "Translate to polite English: 'my shift finish 10 pm, can I go 15 min early'."

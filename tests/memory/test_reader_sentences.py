@@ -15,7 +15,7 @@ from memograd.memory.reader.parts import (
     placed_sentences,
     told_apart,
 )
-from memograd.memory.reader.sentences import split_sentences
+from memograd.memory.reader.sentences import goes_on_with_play, split_sentences
 from memograd.memory.reader.setting import Setting
 from memograd.memory.reader.wording import say, without_calls
 
@@ -108,3 +108,14 @@ def test_clauses_and_their_places(sentence: str, clauses: list[str]) -> None:
 def test_clauses_stand_where_they_say(sentence: str) -> None:
     for at, said in (*clauses_of(sentence), *told_apart(sentence)):
         assert sentence[at : at + len(said)] == said
+
+
+def test_a_part_is_played_until_the_user_leaves_it() -> None:
+    began = (("user", "let's do a roleplay, you're a tavern keeper and I'm Sir Grimbald"),)
+    assert goes_on_with_play(began, "I have ridden nine days and my horse is lame!")
+    assert not goes_on_with_play(began, "enough of that, my dentist is on Friday")
+    assert not goes_on_with_play((("user", "I play the tuba"),), "My horse is lame!")
+    begun = (("user", "我们来角色扮演，你是客栈老板"), ("assistant", "客官里边请！"))
+    assert goes_on_with_play(begun, "我叫独孤求胜，从华山来")
+    assert not goes_on_with_play(begun, "不玩了，我明天去看牙")
+    assert not goes_on_with_play((("assistant", "Pretend you are a cat."),), "I have a cat")

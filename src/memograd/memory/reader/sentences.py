@@ -141,6 +141,12 @@ _PLAY: Final = re.compile(
     r"|假装你|扮演|演一段|角色扮演|你(?:现在)?是[^，,。]{1,10}[，,。]我是",
     re.I,
 )
+_LEAVES_PLAY: Final = re.compile(
+    r"\b(?:thank\w*|thx|fun|enough|stop|pause|end|anyway|back to|real(?:ly)?|serious\w*|actually"
+    r"|btw|by the way|also|ooc|out of (?:character|role)|remember|forget|can you|could you|help)\b"
+    r"|不玩|好了|[谢謝]|停|[结結]束|正[经經]|其[实實]|[现現][实實]|[对對]了|真的|[记記忘]|[帮幫]我",
+    re.IGNORECASE,
+)
 _FICTION: Final = re.compile(
     r"\b(?:write|draft|create|invent|make (?:me |up )?|give (?:me|us)|come up with|need)\b"
     r"[^.!?\n]{0,60}\b(?:fictional|made-up|imaginary)\b[^.!?\n]*"
@@ -227,6 +233,15 @@ def foreign(text: str) -> list[tuple[int, int]]:
     if mail := _MAIL.search(text):
         found.append((mail.start(), len(text)))
     return sorted(found)
+
+
+def goes_on_with_play(before: Sequence[tuple[str, str]], text: str) -> bool:
+    """Whether the user still plays the part that a message just before it began.
+
+    before: who said what, the last one last.
+    """
+    began = any(who == "user" and _PLAY.search(said) for who, said in before)
+    return began and _LEAVES_PLAY.search(text) is None
 
 
 def _is_long(quoted: str) -> bool:

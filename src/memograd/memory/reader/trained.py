@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
@@ -53,6 +54,7 @@ from memograd.memory.reader.parts import (
 )
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.sentences import (
+    goes_on_with_play,
     has_secret,
     repeats_code,
     tells_code,
@@ -73,6 +75,7 @@ _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|�
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 LEAST_TEXT: Final = 20
 """Characters of a text that is handed over with a task; spaces and marks are fewer."""
+SITTING: Final = timedelta(hours=1)
 DATED_ABOVE: Final = 0.28
 """The worth from which "Driving test tomorrow, I feel sick" is kept."""
 READ_ALONE_ABOVE: Final = {"en": 0.5, "zh": 0.6}
@@ -117,10 +120,13 @@ class TrainedReader:
                 turn, speakers, len(people) <= 1, asked, last,
                 near=near, alone=alone, earlier=earlier,
             )  # fmt: skip
-            found.append(self._heard(setting, said))
+            just_now = tuple((one.said_as, one.text) for one in past if _is_just_before(one, turn))
+            found.append(self._heard(setting, said, just_now))
         return found
 
-    def _heard(self, setting: Setting, before: tuple[Said, ...]) -> Heard:
+    def _heard(
+        self, setting: Setting, before: tuple[Said, ...], just_now: tuple[Said, ...]
+    ) -> Heard:
         turn = setting.turn
         role = turn.said_as
         if role in NOT_PEOPLE:
@@ -130,6 +136,8 @@ class TrainedReader:
         secret = role == "user" and has_secret(turn.text)
         if not sentences:
             return Heard(turn, before, secret=secret)
+        if role == "user" and goes_on_with_play(just_now, turn.text):
+            return Heard(turn, before, secret=secret, own=own, may_close=False)
         read = turn.text
         if role == "assistant":
             read, sentences = beginning(turn.text, sentences)
@@ -445,6 +453,13 @@ class TrainedReader:
             return self.thresholds.keep_question_above
         dated = not asks(text) and resolved(text, setting).day is not None
         return DATED_ABOVE if dated else self.thresholds.keep_above
+
+
+def _is_just_before(earlier: RawTurn, turn: RawTurn) -> bool:
+    """Whether it was said within the same sitting, as far as the clock tells."""
+    if earlier.time is None or turn.time is None:
+        return True
+    return turn.time - earlier.time <= SITTING
 
 
 def _inside(part: tuple[int, int, str], sentences: Sequence[tuple[int, int, str]]) -> bool:
