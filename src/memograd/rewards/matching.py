@@ -62,7 +62,9 @@ def numeric_match(
 
 
 def _bare(text: str) -> str:
-    return folded(text).strip(_OUTER_PUNCTUATION)
+    """Without punctuation around it, unless it is nothing else."""
+    plain = folded(text)
+    return plain.strip(_OUTER_PUNCTUATION) or plain
 
 
 _OUTER_PUNCTUATION = " .。!?,;:\"'“”‘’「」"  # folding has made full-width ones half width
@@ -78,13 +80,21 @@ def answer_part(completion: str) -> str:
 
 
 def accepted_answers(answer: object) -> list[str]:
-    """The column `answer` as texts: one text or number, or a list of them that are all right."""
+    """The column `answer` as texts: one text or number, or a list of them that are all right.
+
+    A whole number that became 42.0, as tables with gaps make them, may be written 42 too.
+    """
     entries = answer if isinstance(answer, list) else [answer]
     if not entries or any(
         isinstance(entry, bool) or not isinstance(entry, str | int | float) for entry in entries
     ):
         raise BadInput(f"the column answer must be a text, a number or a list, not {answer!r}")
-    return [str(entry) for entry in entries]
+    return [text for entry in entries for text in _written(entry)]
+
+
+def _written(entry: str | float) -> list[str]:
+    whole = isinstance(entry, float) and entry.is_integer()
+    return [str(int(entry)), str(entry)] if whole else [str(entry)]
 
 
 def best_score(score: Callable[[str], float], answer: object) -> float:
