@@ -92,7 +92,7 @@ def accepted_answers(answer: object) -> list[str]:
     return [text for entry in entries for text in _written(entry)]
 
 
-def _written(entry: str | float) -> list[str]:
+def _written(entry: object) -> list[str]:
     whole = isinstance(entry, float) and entry.is_integer()
     return [str(int(entry)), str(entry)] if whole else [str(entry)]
 
