@@ -93,8 +93,9 @@ def accepted_answers(answer: object) -> list[str]:
 
 
 def _written(entry: object) -> list[str]:
-    whole = isinstance(entry, float) and entry.is_integer()
-    return [str(int(entry)), str(entry)] if whole else [str(entry)]
+    if isinstance(entry, float) and entry.is_integer():
+        return [str(int(entry)), str(entry)]
+    return [str(entry)]
 
 
 def best_score(score: Callable[[str], float], answer: object) -> float:
