@@ -267,6 +267,8 @@ LINE = "the command line"
     [
         (["stop=[x"], f"stop in {LINE} begins with [ and is not JSON"),
         (["stop=[3]"], "stop must be"),
+        (["stop=\n"], f"stop in {LINE} has an entry of blanks or line breaks: write the list"),
+        (["stop=a, ,b"], f"stop in {LINE} has an entry of blanks or line breaks"),
         (["steps"], f"{LINE.capitalize()} has 'steps' where key=value is expected"),
         (["=3"], "'=3' where key=value is expected"),
         (["steps=abc"], f"steps must be a whole number of at least 1, but {LINE} says 'abc'."),

@@ -67,6 +67,14 @@ def test_two_agents_in_turn_are_two_rows() -> None:
     assert rollout.turns[0].logprobs.dtype == np.float32
 
 
+def test_the_last_turn_is_the_last_answer_whoever_spoke_between() -> None:
+    cut = call(2, (1, 2, 3, 4, 5), choice(6, reason="length"), choice(7), choice(8))
+    rollout = read(call(0, (1, 2), choice(3, 4)), call(1, (9,), choice(8), agent="critic"), cut)
+    assert [turn.action_ids for turn in rollout.turns] == [(8,), (8,), (7,), (3, 4), (6,)]
+    assert [turn.starts_row for turn in rollout.turns] == [True, True, True, True, False]
+    assert rollout.turns[-1].stop_reason == rollout.stop_reason == "length"
+
+
 def test_only_the_named_agents_are_trained() -> None:
     calls = [
         call(0, (1, 2), choice(3)),

@@ -49,8 +49,16 @@ def test_dull_groups_are_replaced_and_others_keep_their_places() -> None:
 def test_a_group_makes_room_for_as_many_rollouts_as_it_has() -> None:
     draws = Draws([[1.0] * 3, GOOD, [0.0] * 4], [[0.0] * 5, GOOD], [[0.0, 1.0] * 2 + [0.0]])
     drawn = draw_informative(draws, sizes=[3] * 3, rounds=5, advantage="group")
-    assert draws.asked == [(0, [3, 3, 3]), (1, [3, 4]), (2, [3])]
+    assert draws.asked == [(0, [3, 3, 3]), (1, [3, 4]), (2, [5])]
     assert drawn.experience.sizes_B == (5, 2, 2)
+
+
+def test_the_rollouts_are_as_many_where_replacements_are_dull_too() -> None:
+    draws = Draws([[1.0] * 4, GOOD, [0.0] * 4], [[0.0, 1.0] * 3, DULL])
+    drawn = draw_informative(draws, sizes=[3, 3, 4], rounds=1, advantage="group")
+    assert drawn.experience.sizes_B == (6, 2, 2)
+    assert drawn.experience.advantages.varied_B.tolist() == [True, True, False]
+    assert (drawn.groups, drawn.dull) == (5, 3)
 
 
 @pytest.mark.parametrize("rounds", [0, 3])

@@ -15,10 +15,13 @@ from memograd.warm_start.preference_rows import PreferenceRow
 from memograd.warm_start.reward_model_rows import (
     LEAKING,
     OPPOSITE,
+    TRAINED_FILE,
     conversation,
+    note_trained,
     read_pairs,
     read_split,
     split_pairs,
+    without_trained,
 )
 from memograd.warm_start.rows import Rows
 
@@ -85,3 +88,25 @@ def test_opposite_pairs_are_left_out(tmp_path) -> None:
     )
     rows = read_pairs(data, "chat")
     assert [row.place for row in rows.used] == ["1", "3"] and rows.left_out == {OPPOSITE: ["2"]}
+
+
+def test_what_was_trained_on_is_known_of_a_run_of_its_checkpoints_and_of_what_began_with_it(
+    tmp_path,
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for run in (first, second):
+        (run / "final").mkdir(parents=True)
+        (run / "run.json").write_text("{}")
+    note_trained(rows_of(["one", "two"]), first)
+    note_trained(rows_of(["three"]), second, first / "final")
+
+    def left(model: Path) -> list[object]:
+        rows = without_trained(rows_of(["one", "two", "three", "four"]), model)
+        return [row.prompt for row in rows.used]
+
+    assert left(first) == left(first / "final") == ["three", "four"]
+    assert left(second) == left(second / "final") == ["four"]
+    assert left(tmp_path / "elsewhere") == ["one", "two", "three", "four"]
+    (first / TRAINED_FILE).write_text("{")
+    with pytest.raises(BadInput, match="is damaged"):
+        left(first / "final")

@@ -23,8 +23,14 @@ from memograd.rewards.matching import answer_part, exact_match, numeric_match
         ("ＡＢＣ", "abc", 1),
         ("new\n york", "New York", 1),
         ("5", 5, 1),
+        ("5", 5.0, 1),
+        ("5.0", 5.0, 1),
+        ("5.5", 5.5, 1),
         ("UK", ["United Kingdom", "UK"], 1),
         ("", "x", 0),
+        ("", "?", 0),
+        ("。", "？", 0),
+        ("？", "?", 1),
     ],
 )
 def test_exact_match(completion: str, answer: object, score: float) -> None:

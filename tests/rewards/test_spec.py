@@ -20,6 +20,10 @@ def exact(completions, **columns):
 def length(completions, **columns):
     return [3.0] * len(completions)
 
+def total(completions, **columns):
+    return [4.0] * len(completions)
+
+overlong = environment = total
 constant = 5
 """
 
@@ -110,6 +114,9 @@ def test_a_bare_word_is_a_text() -> None:
         ("mine.py:constant", "is int, not a function"),
         ("mine.py:", "empty entry"),
         ("mine.py:exact,exact:2", "names exact twice"),
+        ("mine.py:total", "the weighted sum of all rewards is called total"),
+        ("mine.py:exact,overlong", "the length penalty of overlong_share is called overlong"),
+        ("mine.py:environment", "what an agent's environment gives is called environment"),
         ("gone.py:exact", "There is no reward file"),
         ("no_module:exact", "There is no module no_module"),
         ("mine.py:exact,polite", 'There is no reward "polite"'),

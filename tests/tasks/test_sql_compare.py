@@ -216,8 +216,20 @@ def test_many_columns_that_nearly_fit_are_given_up(monkeypatch: pytest.MonkeyPat
         (f"WITH a AS (SELECT * {FROM}) SELECT count(*) FROM a", True),
         (f"WITH drugs_info AS (SELECT id FROM main.drugs_info) SELECT id {FROM}", True),
         ("SELECT a.id FROM (drugs_info a JOIN drugs_info b ON a.id = b.id)", True),
+        (f'SELECT "MED_NAME" {FROM}', True),
+        (f'SELECT "药" FROM (SELECT med_name AS "药" {FROM})', True),
+        (f'SELECT "丙" FROM (SELECT "乙" "丙" FROM (SELECT id "乙" {FROM}))', True),
+        (f'WITH a("药") AS (SELECT med_name {FROM}) SELECT "药" FROM a', True),
+        (f'SELECT d."med_name" {FROM} d', True),
+        (f"SELECT max(id) {FROM}", True),
         ("SELECT '每日一次'", False),
         (f"SELECT '每日一次' {FROM}", False),
+        (f'SELECT "每日一次" {FROM}', False),
+        (f'SELECT "每日一次" AS "每日一次" {FROM}', False),
+        (f'SELECT "b" AS "a", "a" AS "b" {FROM}', False),
+        (f'SELECT k FROM (SELECT "每日一次" AS k {FROM}) a', False),
+        (f"SELECT max('每日一次') {FROM}", False),
+        (f'SELECT min("每日一次") {FROM}', False),
         (f"SELECT '每日一次' {FROM} WHERE id = 1 AND med_name IS NOT NULL", False),
         ("WITH a AS (SELECT '每日一次' k) SELECT k FROM a", False),
         (f"SELECT k FROM (SELECT '每日一次' k {FROM})", False),
@@ -232,7 +244,7 @@ def test_a_statement_that_shows_only_its_own_words_finds_nothing(
 ) -> None:
     result = run_cached(database, statement)
     assert result.rows
-    assert compare.found_something(statement, result) is shows
+    assert compare.found_something(database, statement, result) is shows
 
 
 GUESSED = "SELECT dosage FROM drugs_info WHERE id = 3"

@@ -191,6 +191,12 @@ def _parse_text(kind: type[Settings], key: str, text: str) -> Any:
     if get_origin(kinds[0]) is list:
         if text.lstrip().startswith("["):
             return _json_list(key, text)
+        blank = next((one for one in text.split(",") if one and not one.strip()), None)
+        if blank is not None:  # it would be lost
+            raise BadInput(
+                f"{key} in the command line has an entry of blanks or line breaks: write the list"
+                f""" as JSON, {key}='{json.dumps([blank])}', or leave the entry out."""
+            )
         parts = [part.strip() for part in text.split(",") if part.strip()]
         return [_parse_entry(kind, key, _entry(kinds[0]), part) for part in parts]
     if kinds[0] not in (int, float, bool):

@@ -8,6 +8,9 @@ tree (`memograd.rollout.branches`).
     writer    [P0] A0            [P0 A0 o1] A2     one row:   P0 | A0 o1 A2
     critic            [Q0] B1                      left out with optimize_agents={"writer"}
 
+Rows come in the order in which they ended, so the last turn is the rollout's last answer: what
+looks at that (whether it was cut, how long it is) looks at the right one.
+
 Invariants: every drawn token of the chosen calls is scored once, and no other token; a rollout
 without a reward, and a call without token ids or with log-probabilities of another distribution
 than the one that is trained, is an error with the rollout's id, never a 0 or a gap.
@@ -141,13 +144,14 @@ def _opening_length(calls: Sequence[CallRecord]) -> int:
 
 
 def _rows(calls: Sequence[CallRecord], version: int | None) -> list[list[Turn]]:
-    """The turns of all calls, row by row."""
+    """The turns of all calls, row by row; the row of the last call's first choice is the last."""
     rows: list[list[Turn]] = []
     held: list[tuple[int, ...]] = []  # all ids of each row
-    for call in calls:
+    ended: list[tuple[int, int]] = []  # by which call, and by which of its choices from behind
+    for place, call in enumerate(calls):
         prompt = call.prompt_ids or ()
         goes_on = _longest_beginning(held, prompt)
-        for choice in call.choices:
+        for number, choice in enumerate(call.choices):
             ids = choice.token_ids or ()
             seen = prompt if goes_on is None else prompt[len(held[goes_on]) :]
             turn = Turn(
@@ -162,11 +166,13 @@ def _rows(calls: Sequence[CallRecord], version: int | None) -> list[list[Turn]]:
             if goes_on is None:
                 rows.append([turn])
                 held.append((*prompt, *ids))
+                ended.append((place, -number))
             else:
                 rows[goes_on].append(turn)
                 held[goes_on] = (*prompt, *ids)
+                ended[goes_on] = (place, -number)
                 goes_on = None  # further choices of the call are rows of their own
-    return rows
+    return [rows[row] for row in sorted(range(len(rows)), key=ended.__getitem__)]
 
 
 def _longest_beginning(held: Sequence[tuple[int, ...]], prompt: tuple[int, ...]) -> int | None:

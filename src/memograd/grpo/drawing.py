@@ -8,9 +8,10 @@ Three things happen around it. `draw_by_ranks`: each of several ranks attempts i
 scenarios, and all get all of it. `draw_informative`: a group whose rollouts all earned the same has
 no advantages and teaches nothing, so it is replaced by a fresh one, for a limited number of rounds
 (dynamic sampling; DAPO, arXiv:2503.14476, samples on without a limit). Dull groups that are left
-then stay where they are. `DrawnAhead`: a thread draws later steps from the newest weights while
-this one is learnt from, so that what is learnt from at step k was drawn by the weights of up to
-`steps` steps before; the learner corrects for that (`memograd.grpo.sampler_gap`).
+then stay where they are, or their replacements do where these are of another size. `DrawnAhead`: a
+thread draws later steps from the newest weights while this one is learnt from, so that what is
+learnt from at step k was drawn by the weights of up to `steps` steps before; the learner corrects
+for that (`memograd.grpo.sampler_gap`).
 
 Invariants: what is drawn depends on the scenarios, the policy and the generator alone, so a resumed
 run draws what the uninterrupted one would have drawn; `old_logprobs` are those of the very tokens
@@ -182,7 +183,8 @@ def draw_informative(
         dull += len(still_dull)
         parts = [experience.single(group, advantage) for group in range(count)]
         for index, group in enumerate(empty):
-            if index not in still_dull:
+            # Of another size, a dull one takes the place too: the sizes sum to what they did.
+            if index not in still_dull or fresh.sizes_B[index] != experience.sizes_B[group]:
                 parts[group] = fresh.single(index, advantage)
         experience = join(parts, advantage)
         empty = _dull(experience)

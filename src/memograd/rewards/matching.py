@@ -7,20 +7,22 @@ a whole.
 
 The number that is compared is the last of a text, however it is written: Arabic digits of any
 width, with thousands separators, decimals, a sign, an exponent, and the Chinese multipliers (3.5万,
-2千) behind them. Chinese numerals (三百二十五, 两万, 三点五, 负七) are read only where a text has
-no Arabic digit, because 一 is also a part of ordinary words (一起).
+3万5千) behind them. Chinese numerals (三百二十五, 两万, 三点五, 负七) are read only where a text
+has no Arabic digit, because 一 is also a part of ordinary words (一起).
 
 Invariants: writing the same answer in another width, case or spacing, or the same number in Arabic,
 full-width or Chinese digits, never changes the score; text outside the last answer tags never
 changes a comparison; of several right answers the one that scores best counts. The Chinese writing
-of a whole number is read back as that number (property test in `tests/rewards/test_numbers.py`).
+of a whole number is read back as that number (property test in `tests/rewards/test_numbers.py`), in
+its short spoken form too: a digit right behind a unit counts tenths of that unit (一万五 is 15,000,
+一万零五 is 10,005).
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from memograd.errors import BadInput
 from memograd.rewards.words import folded
@@ -41,8 +43,8 @@ def numeric_match(
     """1 if the last number of the completion's answer is the last number of `answer`, else 0.
 
     `tolerance`: allowed difference, as a share of the right number (of 1 if that is smaller).
-    Reads 1,234.5, １２３, 3.5万, 三百二十五; see `last_number`. A completion without a number
-    scores 0; a gold without one is a `BadInput`.
+    Reads 1,234.5, １２３, 3.5万, 3万5千, 三百二十五; see `last_number`. A completion without a
+    number scores 0; a gold without one is a `BadInput`.
     """
     golds = [last_number(gold) for gold in accepted_answers(answer)]
     if None in golds:
@@ -60,7 +62,9 @@ def numeric_match(
 
 
 def _bare(text: str) -> str:
-    return folded(text).strip(_OUTER_PUNCTUATION)
+    """Without punctuation around it, unless it is nothing else."""
+    plain = folded(text)
+    return plain.strip(_OUTER_PUNCTUATION) or plain
 
 
 _OUTER_PUNCTUATION = " .。!?,;:\"'“”‘’「」"  # folding has made full-width ones half width
@@ -76,13 +80,22 @@ def answer_part(completion: str) -> str:
 
 
 def accepted_answers(answer: object) -> list[str]:
-    """The column `answer` as texts: one text or number, or a list of them that are all right."""
+    """The column `answer` as texts: one text or number, or a list of them that are all right.
+
+    A whole number that became 42.0, as tables with gaps make them, may be written 42 too.
+    """
     entries = answer if isinstance(answer, list) else [answer]
     if not entries or any(
         isinstance(entry, bool) or not isinstance(entry, str | int | float) for entry in entries
     ):
         raise BadInput(f"the column answer must be a text, a number or a list, not {answer!r}")
-    return [str(entry) for entry in entries]
+    return [text for entry in entries for text in _written(entry)]
+
+
+def _written(entry: object) -> list[str]:
+    if isinstance(entry, float) and entry.is_integer():
+        return [str(int(entry)), str(entry)]
+    return [str(entry)]
 
 
 def best_score(score: Callable[[str], float], answer: object) -> float:
@@ -111,6 +124,7 @@ _DIGITS = {character: value for value, character in enumerate("零一二三四�
 _DIGITS |= {"〇": 0, "两": 2}
 _SMALL_UNITS = {"十": 10, "百": 100, "千": 1000}
 _LARGE_UNITS = {"万": 10**4, "亿": 10**8}
+_UNITS = _SMALL_UNITS | _LARGE_UNITS
 _HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x2212: ord("-")}
 
 
@@ -119,16 +133,36 @@ def last_number(text: str) -> float | None:
     plain = text.translate(_HALF_WIDTH)
     arabic = list(_ARABIC.finditer(plain))
     if arabic:
-        return _arabic_value(arabic[-1])
+        return _joined_value(arabic)
     chinese = _CHINESE.findall(plain)
     return _chinese_value(chinese[-1]) if chinese else None
 
 
+def _joined_value(matches: Sequence[re.Match[str]]) -> float:
+    """The number that the last of `matches` ends: it may have begun before (3万5千)."""
+    value, ended, unit = 0.0, 0, 1.0
+    negative = False
+    for match in matches:
+        own, its_unit = _arabic_value(match), _unit_value(match["unit"])
+        lower = 0 < own < unit and not match["sign"] and not match["exponent"]
+        if match.start() == ended and unit > 1 and lower:
+            # One digit without a unit is said for tenths of the unit before it (3万5).
+            value += own * unit / 10 if re.fullmatch("[1-9]", match[0]) else own
+        else:
+            value, negative = own, match["sign"] in ("-", "负")
+        ended, unit = match.end(), its_unit
+    return -value if negative else value
+
+
 def _arabic_value(match: re.Match[str]) -> float:
-    value = float(match["digits"].replace(",", "") + (match["exponent"] or ""))
-    for unit in match["unit"]:
-        value *= (_SMALL_UNITS | _LARGE_UNITS)[unit]
-    return -value if match["sign"] in ("-", "负") else value
+    """What stands there, without its sign."""
+    return float(match["digits"].replace(",", "") + (match["exponent"] or "")) * _unit_value(
+        match["unit"]
+    )
+
+
+def _unit_value(units: str) -> float:
+    return math.prod(float(_UNITS[unit]) for unit in units)
 
 
 def _chinese_value(text: str) -> float:
@@ -143,6 +177,9 @@ def _chinese_whole(text: str) -> int:
     """A whole number in Chinese numerals; a row of bare digits (二〇二五) is read one by one."""
     if all(character in _DIGITS for character in text):
         return int("".join(str(_DIGITS[character]) for character in text))
+    if text[-1] in _DIGITS and text[-2] in _UNITS:  # 一万五 for 一万五千
+        tenths = _UNITS[text[-2]] // 10
+        return _chinese_whole(text[:-1]) + _DIGITS[text[-1]] * tenths
     for unit in ("亿", "万"):
         if unit in text:
             high, _, low = text.rpartition(unit)

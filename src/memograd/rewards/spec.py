@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from memograd.errors import BadInput
-from memograd.rewards.compose import RewardFunction, WeightedReward
+from memograd.rewards.compose import ENVIRONMENT, RewardFunction, WeightedReward
 from memograd.rewards.registry import REWARDS, SCORES, get_reward
 from memograd.rewards.user_code import function_of, load_file, load_module
 
@@ -34,6 +34,13 @@ _NAME = r"[^\W\d]\w*"
 _MODULE = re.compile(rf"(?P<source>{_NAME}(?:\.{_NAME})*)\s*:\s*(?P<rest>{_NAME}.*)", re.DOTALL)
 _CALL = re.compile(r"(?P<name>\w+)\s*\((?P<settings>.*)\)", re.DOTALL)
 _OPENING, _CLOSING = "([{", ")]}"
+
+TAKEN: Mapping[str, str] = {
+    "total": "the weighted sum of all rewards is called",
+    "overlong": "the length penalty of overlong_share is called",
+    ENVIRONMENT: "what an agent's environment gives is called",
+}
+"""Names that stand among the rewards of a run for something else."""
 
 Makers = Mapping[str, Callable[[Mapping[str, Any]], RewardFunction]]
 """Rewards that rooms above this one make: name -> what makes the function of its settings. A
@@ -46,8 +53,9 @@ def parse_rewards(spec: str, makers: Makers | None = None) -> list[WeightedRewar
     `makers` adds rewards to the built-in ones.
 
     Raises:
-        BadInput: a name is unknown, empty or given twice, a file or module cannot be loaded, a
-            weight is not a finite number, a setting does not fit, or all weights are 0.
+        BadInput: a name is unknown, empty, given twice or that of something else among the rewards,
+            a file or module cannot be loaded, a weight is not a finite number, a setting does not
+            fit, or all weights are 0.
     """
     rewards: list[WeightedReward] = []
     modules: dict[str, ModuleType] = {}
@@ -136,6 +144,10 @@ def _one_reward(
             raise BadInput(
                 f'Reward "{part}": only built-in rewards have settings; write another function in '
                 f"{getattr(source, '__file__', source.__name__)} that calls {name} with them."
+            )
+        if name in TAKEN:
+            raise BadInput(
+                f'Reward "{part}": {TAKEN[name]} {name}; give your function another name.'
             )
         return WeightedReward(name, function_of(source, name), weight, reads_messages=True)
     settings = _settings(match["settings"], part) if match else {}

@@ -37,10 +37,12 @@ from memograd.warm_start.merge import NumberType, check_free, merged_weights, wr
 from memograd.warm_start.preference_rows import PreferenceRow
 from memograd.warm_start.reward_model_rows import (
     LEARNT,
+    learnt_by,
     note_trained,
     read_pairs,
     read_split,
     without_trained,
+    write_learnt,
 )
 from memograd.warm_start.rows import Rows
 from memograd.warm_start.settings import RewardModelSettings
@@ -68,6 +70,8 @@ def train_reward_model(config: RewardModelSettings) -> Path:
         config = config.model_copy(update={"eval_data": config.eval_data.resolve()})
     assert config.data is not None  # the settings hold that
     split = read_split(config.data, config.eval_data, config.eval_fraction, config.string_prompts)
+    if config.adapter is not None:
+        _leave_out_learnt(split.held_out, config.adapter)
     model = RewardModel.begin(
         config.model,
         lora=config.lora if config.tuning == "lora" else None,
@@ -80,7 +84,7 @@ def train_reward_model(config: RewardModelSettings) -> Path:
     pairs, cut = pair_ids(model, split.train)
     lost = "the first of them"
     run = create_run(out, config, model, split.train, cut=cut, examples=len(pairs), lost=lost)
-    note_trained(split.train, run.path)
+    note_trained(split.train, run.path, config.adapter)
     console.print(
         f"training {model.name} ({config.tuning}) on {len(pairs)} pairs, "
         f"{len(split.held_out.used)} held out, on {model.device.type}"
@@ -146,21 +150,28 @@ def evaluate_reward_model(
 ) -> Path:
     """Measure a reward model (run, folder or hub id) on the pairs in `data`.
 
-    Pairs that a run was trained on are left out. Writes `held_out.json`, `.md` and `.png`, and
-    `held_out_pairs.jsonl`, into the new or empty folder `out`, and returns it.
+    Pairs that it was trained on are left out, where that was written down. Writes `held_out.json`,
+    `.md` and `.png`, and `held_out_pairs.jsonl`, into the new or empty folder `out`, and returns
+    it.
 
     Raises BadInput if there is no such model, no pair, or `out` is taken.
     """
     out = out or unnamed("reward-model-evaluation")
     check_free(out)
-    rows = without_trained(read_pairs(data, string_prompts), Path(model))
-    learnt = len(rows.left_out.get(LEARNT, []))
-    if learnt:
-        console.print(f"left out {learnt} of {rows.total} pairs: {LEARNT}")
+    rows = read_pairs(data, string_prompts)
+    _leave_out_learnt(rows, Path(model).expanduser())
     opened = RewardModel.open(model, device=device)
     control = opened.length_control
     _write_measured(opened, rows, control.slope if control else None, model, out)
     return out
+
+
+def _leave_out_learnt(rows: Rows[PreferenceRow], model: Path) -> None:
+    """Leave out what `model` was trained on, and say so. Raises BadInput if no pair is left."""
+    without_trained(rows, model)
+    learnt = len(rows.left_out.get(LEARNT, []))
+    if learnt:
+        console.print(f"left out {learnt} of {rows.total} pairs to measure on: {LEARNT}")
 
 
 def _write_measured(
@@ -204,6 +215,7 @@ def merge_reward_model(run: Path, out: Path, dtype: NumberType = "float32") -> P
         model.save_card(folder, merged=True)
         if model.length_control is not None:
             model.length_control.save(folder)
+        write_learnt(learnt_by(run), folder)
 
     write_model(whole, model.tokenizer, out, also)
     return out

@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -109,26 +110,49 @@ def read_split(data: Path, eval_data: Path | None, fraction: float, string_promp
     return Split(without_leaks(rows, held_out), held_out)
 
 
-def note_trained(rows: Rows[PreferenceRow], run: Path) -> None:
-    """Write down in the run folder which conversations were trained on, as hashes."""
-    names = sorted({_hash(row) for row in rows.used})
-    (run / TRAINED_FILE).write_text(json.dumps(names), encoding="utf-8")
+def note_trained(rows: Rows[PreferenceRow], run: Path, begun_with: Path | None = None) -> None:
+    """Write down in the run folder which conversations were trained on, as hashes: those of `rows`,
+    and those of the checkpoint that training began with."""
+    names = {_hash(row) for row in rows.used}
+    if begun_with is not None:
+        names |= learnt_by(begun_with)
+    write_learnt(names, run)
 
 
-def without_trained(rows: Rows[PreferenceRow], run: Path) -> Rows[PreferenceRow]:
-    """`rows` without the pairs that the run in that folder was trained on; they are listed.
+def write_learnt(names: Collection[str], folder: Path) -> None:
+    """Write hashes of conversations into `folder`, where `learnt_by` finds them."""
+    (folder / TRAINED_FILE).write_text(json.dumps(sorted(names)), encoding="utf-8")
 
-    A folder that is no such run leaves nothing out. Raises BadInput if no pair is left.
+
+def learnt_by(model: Path) -> set[str]:
+    """Hashes of the conversations that a model was trained on: a run, a checkpoint in one, or what
+    was merged of it; empty where nobody wrote them down. Raises BadInput for a damaged file."""
+    in_run = (model.parent / "run.json").is_file()
+    path = (model.parent if in_run else model) / TRAINED_FILE
+    if not path.is_file():
+        return set()
+    try:
+        return set(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise BadInput(
+            f"{path} is damaged ({error}): put it back as it was, or what was trained on would be "
+            "measured on."
+        ) from error
+
+
+def without_trained(rows: Rows[PreferenceRow], model: Path) -> Rows[PreferenceRow]:
+    """`rows` without the pairs that `model` was trained on (`learnt_by`); they are listed.
+
+    Raises BadInput if no pair is left.
     """
-    path = run / TRAINED_FILE
-    learnt = set(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else set()
+    learnt = learnt_by(model)
     for row in rows.used.copy():
         if _hash(row) in learnt:
             rows.used.remove(row)
             rows.leave_out(row.place, LEARNT)
     if not rows.used:
         raise BadInput(
-            f"{run} was trained on every conversation of {rows.source}; measure it on others."
+            f"{model} was trained on every conversation of {rows.source}; measure it on others."
         )
     return rows
 

@@ -18,8 +18,9 @@ Indulgent:
 
 Strict: every other difference; a result that was cut; and nothing matches an empty gold result,
 so that a statement which finds nothing never earns anything. Nor does one that shows nothing of a
-table, such as `SELECT 3`, with or without `FROM drugs` (`found_something`). Nor one that guesses in
-columns: beside the right column none may hold what the asked column says of other rows.
+table, such as `SELECT 3` or `SELECT "3"`, with or without `FROM drugs` (`found_something`). Nor one
+that guesses in columns: beside the right column none may hold what the asked column says of other
+rows.
 
 Invariants: a match does not depend on row order (unless asked for), column order or column names;
 every changed value breaks it. A reading is about the gold statement's own table and conditions; it
@@ -33,7 +34,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -244,14 +245,14 @@ def normal_value(value: Value) -> Cell:
     return round(value) if abs(value) >= _MILLION else float(f"{value:.6g}")
 
 
-def found_something(sql: str, result: Result) -> bool:
+def found_something(database: str, sql: str, result: Result) -> bool:
     """Whether a statement that ran found something in a table."""
     says = any(normal_value(value) is not None for row in result.rows for value in row)
-    return says and _shows_a_table(sql)
+    return says and _shows_a_table(database, sql)
 
 
 @lru_cache(maxsize=1024)
-def _shows_a_table(sql: str) -> bool:
+def _shows_a_table(database: str, sql: str) -> bool:
     """Whether some SELECT from a table shows a column of it or counts it, or asks if it has rows.
 
     A WITH, and a function that gives a table, hold what the statement itself says.
@@ -260,10 +261,17 @@ def _shows_a_table(sql: str) -> bool:
 
     statement = parse_one(sql, dialect="sqlite")
     made = {one.alias.lower() for one in statement.find_all(exp.CTE)}
+    names = _columns(database)
     return any(
-        _shows(select) and any(_is_table(origin.this, made) for origin in _origins(select))
+        _shows(select, names) and any(_is_table(origin.this, made) for origin in _origins(select))
         for select in statement.find_all(exp.Select)
     )
+
+
+def _columns(database: str) -> set[str]:
+    """What a column of a table may be called, in small letters."""
+    tables = open_sandbox(database).tables
+    return {"rowid", *(name.lower() for one in tables for name, _ in one.columns)}
 
 
 def _origins(select: exp.Select) -> Iterator[exp.Expression]:
@@ -272,12 +280,28 @@ def _origins(select: exp.Select) -> Iterator[exp.Expression]:
     return (one for one in select.iter_expressions() if isinstance(one, exp.From | exp.Join))
 
 
-def _shows(select: exp.Select) -> bool:
+def _shows(select: exp.Select, names: Collection[str]) -> bool:
     from sqlglot import exp
 
     looked_for = isinstance(select.find_ancestor(exp.Exists, exp.In, exp.Select), exp.Exists)
     said = (exp.Column, exp.Star, exp.AggFunc)
-    return looked_for or any(shown.find(*said) for shown in select.expressions)
+    return looked_for or any(
+        _is_found(part, names) for shown in select.expressions for part in shown.find_all(*said)
+    )
+
+
+def _is_found(part: exp.Expression, names: Collection[str]) -> bool:
+    """Whether this column or aggregate is not of the statement's own words.
+
+    SQLite takes a name in double quotes that no column has for a text (what a subquery calls so is
+    shown there); the largest of one text is that text.
+    """
+    from sqlglot import exp
+
+    if isinstance(part, exp.Column):
+        own = part.this.args.get("quoted") and not part.table and part.name.lower() not in names
+        return not own
+    return not isinstance(part, exp.Min | exp.Max | exp.Avg)  # of a column: that is found itself
 
 
 def _is_table(origin: exp.Expression, made: set[str]) -> bool:

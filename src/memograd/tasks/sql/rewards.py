@@ -46,7 +46,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
-from memograd.tasks.sql.compare import found_something, gold_of, matches
+from memograd.tasks.sql.compare import gold_of, matches
 from memograd.tasks.sql.tool import Attempt, read_attempt
 
 PRECISE = 0.5
@@ -101,12 +101,12 @@ def score_execution(
     if not attempt.answer or not attempt.ran:
         return 0.0
     gold = gold_of(database, gold_sql, None if columns is None else tuple(columns))
-    return float(found_something(*attempt.ran[-1]) and matches(attempt.ran[-1][1], gold))
+    return float(attempt.found[-1] and matches(attempt.ran[-1][1], gold))
 
 
 def score_evidence(attempt: Attempt, quotes: Sequence[str], question: str) -> float:
     """From 0 to 1; see the module."""
-    if not any(found_something(sql, result) for sql, result in attempt.ran):
+    if not any(attempt.found):
         return 0.0
     return covered(attempt.answer, quotes, question, _read_by(attempt))
 
@@ -115,7 +115,7 @@ def score_valid_sql(attempt: Attempt) -> float:
     """From 0 to 1; see the module."""
     if not attempt.answer or not attempt.calls:
         return 0.0
-    return sum(found_something(sql, result) for sql, result in attempt.ran) / len(attempt.calls)
+    return sum(attempt.found) / len(attempt.calls)
 
 
 def _read_by(attempt: Attempt) -> list[str]:

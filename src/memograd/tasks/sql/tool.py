@@ -61,7 +61,8 @@ class SqlEnvironment:
 
         An environment does not hear the final answer; `memograd.tasks.sql.rewards` do.
         """
-        if self._last is None or not found_something(*self._last):
+        database = str(self._sandbox.database)
+        if self._last is None or not found_something(database, *self._last):
             return 0.0
         return float(matches(self._last[1], self._gold))
 
@@ -97,11 +98,12 @@ def _cell(value: Value) -> str:
 @dataclass(frozen=True)
 class Attempt:
     """`calls`: statements in order, None for a call that named none; `answer`: what was said last,
-    empty if nothing was."""
+    empty if nothing was; `database`: that of the statements."""
 
     calls: tuple[str | None, ...]
     results: tuple[Result | None, ...]
     answer: str
+    database: str
 
     @property
     def ran(self) -> list[tuple[str, Result]]:
@@ -111,6 +113,11 @@ class Attempt:
             for sql, result in zip(self.calls, self.results, strict=True)
             if sql is not None and result is not None and result.error is None
         ]
+
+    @property
+    def found(self) -> list[bool]:
+        """Of the statements that ran, whether each found something in a table."""
+        return [found_something(self.database, *one) for one in self.ran]
 
 
 def read_attempt(messages: Sequence[Mapping[str, str]] | str, database: str) -> Attempt:
@@ -128,7 +135,7 @@ def read_attempt(messages: Sequence[Mapping[str, str]] | str, database: str) -> 
     if messages and messages[-1]["role"] != "assistant":
         answer = ""
     results = tuple(None if sql is None else run_cached(database, sql) for sql in calls)
-    return Attempt(tuple(calls), results, answer)
+    return Attempt(tuple(calls), results, answer, database)
 
 
 def _statement(call: object) -> str | None:
