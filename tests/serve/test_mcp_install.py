@@ -308,6 +308,41 @@ def transcript(path: Path, client: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"message": {"content": "I like tea."}}, "I like tea."),
+        ({"message": {"content": "I like tea."}, "origin": {"kind": "human"}}, "I like tea."),
+        ({"message": {"content": "I like tea."}, "origin": None}, "I like tea."),
+        ({"message": {"content": "Summary: I moved."}, "isCompactSummary": True}, "before"),
+        ({"message": {"content": "Build failed."}, "origin": {"kind": "hook"}}, "before"),
+        ({"message": {"content": "<command-name>/x</command-name>\n<a-b>1</a-b>"}}, "before"),
+        (
+            {"message": {"content": "<ide_opened_file>我打开了 x</ide_opened_file>\n我住在上海。"}},
+            "我住在上海。",
+        ),
+        (
+            {
+                "message": {
+                    "content": [
+                        {"type": "text", "text": "<ide_selection>a < b</ide_selection>"},
+                        {"type": "text", "text": "I like <b>tea</b>."},
+                        {"type": "text", "text": "<system-reminder>x</system-reminder>"},
+                    ]
+                }
+            },
+            "I like <b>tea</b>.",
+        ),
+        ({"message": {"content": "<3 my dog"}}, "<3 my dog"),
+    ],
+)
+def test_only_what_the_user_typed_is_said(tmp_path: Path, entry: Any, said: str) -> None:
+    path = tmp_path / "transcript.jsonl"
+    entries = [{"type": "user", "message": {"content": "before"}}, {"type": "user", **entry}]
+    path.write_text("\n".join(map(json.dumps, entries)), encoding="utf-8")
+    assert hook.last_said(path) == said
+
+
 def test_a_key_that_would_open_nothing_is_refused_before_anything_is_written(
     home: Path, served: Any
 ) -> None:
