@@ -49,6 +49,42 @@ def test_a_compaction_leaves_documents(memory: Memory) -> None:
     assert [found.key for found in store.search(("facts",))] == ["1", "2"]
 
 
+def test_a_document_is_edited_by_its_framework_alone(memory: Memory) -> None:
+    store = LangGraphStore(memory, user_id="editor")
+    store.put(("facts",), "home", {"text": "User lives in Boston."})
+    (item,) = memory.get_all(user_id="editor")["results"]
+    for change in (
+        {"text": "User lives in Rome."},
+        {"metadata": {"value": None}},
+        {"metadata": {"shelf": "notes"}},
+        {"expiration_date": "2020-01-01"},
+    ):
+        with pytest.raises(BadInput, match="is a document of"):
+            memory.update(item["id"], **change)
+    assert texts(memory, "editor") == ["User lives in Boston."]
+    store.put(("facts",), "home", {"text": "User lives in Rome."})
+    assert texts(memory, "editor") == ["User lives in Rome."]
+
+
+def test_nobody_else_makes_a_document(memory: Memory) -> None:
+    store = LangGraphStore(memory, user_id="forger")
+    store.put(("facts",), "home", {"text": "User lives in Boston."})
+    forged = {"shelf": "langgraph", "name": ["facts", "home"], "value": {"text": "Rome"}}
+    with pytest.raises(BadInput, match="that of a framework's document"):
+        memory.add("User lives in Rome.", user_id="forger", infer=False, metadata=forged)
+    part = {"shelf": "langgraph", "name": ["facts", "home"]}
+    memory.add("The book is blue.", user_id="forger", infer=False, metadata=part)
+    book = memory.get_all(user_id="forger")["results"][-1]
+    with pytest.raises(BadInput, match="is a document of langgraph"):
+        memory.update(book["id"], metadata={"value": {"text": "Rome"}})
+    for odd in ([], [1], "facts"):  # no name of a document, so metadata like any other
+        memory.add(
+            f"A note {odd}.", user_id="forger", infer=False, metadata={**forged, "name": odd}
+        )
+    assert [found.value for found in store.search(())] == [{"text": "User lives in Boston."}]
+    assert store.list_namespaces() == [("facts",)]
+
+
 def test_metadata_of_the_application_is_no_document(memory: Memory) -> None:
     store = LangGraphStore(memory, user_id="shop")
     store.put(("facts",), "home", {"text": "User lives in Boston."})

@@ -22,7 +22,7 @@ from memograd.memory import Memory
 from memograd.memory.search.context import CLOSING, NOTICE
 from memograd.serve.app import create_app
 from memograd.serve.mcp import hook
-from memograd.serve.mcp.install import CLIENTS, RunningServer, Started, plan, write
+from memograd.serve.mcp.install import BEGIN, CLIENTS, END, RunningServer, Started, plan, write
 from memograd.serve.served import Served, ServeSettings
 from memograd.web.running import running
 
@@ -142,9 +142,62 @@ def test_codex_keeps_every_other_byte(home: Path) -> None:
     assert entry("codex")["url"] == "https://memory.example.org/mcp"
 
 
+def test_what_codex_wrote_between_our_marks_stays(home: Path) -> None:
+    # Codex adds its tables before a comment that ends its file, and the mark of our end is one.
+    written("codex", RUNNING)
+    path = hook.servers_file("codex")
+    theirs = '[projects."/工作"]\ntrust_level = "trusted"\n\n'
+    text = path.read_text(encoding="utf-8").replace(END, theirs + END)
+    for ends in ("\n", "\r\n"):
+        path.write_bytes(text.replace("\n", ends).encode())
+        written("codex", RunningServer("https://memory.example.org", "mg-other"))
+        known = tomllib.loads(path.read_bytes().decode())
+        assert known["projects"] == {"/工作": {"trust_level": "trusted"}}
+        assert entry("codex")["url"] == "https://memory.example.org/mcp"
+        assert path.read_bytes().count(BEGIN.encode()) == 1
+
+
+@pytest.mark.parametrize("client", ["claude-code", "cursor"])
+def test_half_a_surrogate_pair_of_a_client_stays(home: Path, client: str) -> None:
+    # JavaScript leaves one where it cuts a text within an emoji.
+    path = hook.servers_file(client)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('{"history": ["\\ud83d", "\\ud83d\\ude00"]}', encoding="utf-8")
+    written(client, RUNNING)
+    assert json.loads(path.read_text(encoding="utf-8"))["history"] == ["\ud83d", "\U0001f600"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_a_client_writes_while_it_is_asked_is_not_undone(home: Path, client: str) -> None:
+    (first, *_) = plan(client, RUNNING)
+    first.path.parent.mkdir(exist_ok=True)
+    for before in ("", "#" if client == "codex" else "{}"):
+        first.path.write_text(before)
+        with pytest.raises(BadInput, match="was changed meanwhile"):
+            write(first)
+        assert first.path.read_text() == before
+    assert [one for one in home.rglob("*") if one.is_file()] == [first.path]
+
+
+def test_hooks_of_an_unknown_form_are_nobody_s_but_theirs(home: Path) -> None:
+    path = hook.hooks_file("claude-code")
+    path.parent.mkdir()
+    groups: list[Any] = [None, 1, {"hooks": 5}, {"hooks": "memograd"}, {"hooks": [1, None]}]
+    path.write_text(json.dumps({"hooks": {"Stop": groups}}))
+    written("claude-code", RUNNING)
+    stop = json.loads(path.read_text(encoding="utf-8"))["hooks"]["Stop"]
+    assert stop[:-1] == groups and "capture" in json.dumps(stop[-1])
+
+
 @pytest.mark.parametrize(
     ("client", "text", "said"),
     [
+        ("claude-code", '{"a": 1, "a": 2}', "'a' is there twice"),
+        ("claude-code", '{"a": 1e999}', "1e999 is no number"),
+        ("claude-code", "[" * 100_000, "nested too deep"),
+        ("codex", "mcp_servers = {}", "on one line"),
+        ("codex", 'mcp_servers = {x = {command = "x"}}', "on one line"),
+        ("codex", "mcp_servers = 3", "no table"),
         ("claude-code", '{"mcpServers": ', "is not JSON"),
         ("claude-code", "[1]", "holds no JSON object"),
         ("cursor", '{"mcpServers": []}', "mcpServers that is no JSON object"),
@@ -253,6 +306,41 @@ def transcript(path: Path, client: str) -> Path:
     lines = [json.dumps(one, ensure_ascii=False) for one in entries]
     path.write_text("\n".join(["half a line", *lines, ""]), encoding="utf-8")
     return path
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"message": {"content": "I like tea."}}, "I like tea."),
+        ({"message": {"content": "I like tea."}, "origin": {"kind": "human"}}, "I like tea."),
+        ({"message": {"content": "I like tea."}, "origin": None}, "I like tea."),
+        ({"message": {"content": "Summary: I moved."}, "isCompactSummary": True}, "before"),
+        ({"message": {"content": "Build failed."}, "origin": {"kind": "hook"}}, "before"),
+        ({"message": {"content": "<command-name>/x</command-name>\n<a-b>1</a-b>"}}, "before"),
+        (
+            {"message": {"content": "<ide_opened_file>我打开了 x</ide_opened_file>\n我住在上海。"}},
+            "我住在上海。",
+        ),
+        (
+            {
+                "message": {
+                    "content": [
+                        {"type": "text", "text": "<ide_selection>a < b</ide_selection>"},
+                        {"type": "text", "text": "I like <b>tea</b>."},
+                        {"type": "text", "text": "<system-reminder>x</system-reminder>"},
+                    ]
+                }
+            },
+            "I like <b>tea</b>.",
+        ),
+        ({"message": {"content": "<3 my dog"}}, "<3 my dog"),
+    ],
+)
+def test_only_what_the_user_typed_is_said(tmp_path: Path, entry: Any, said: str) -> None:
+    path = tmp_path / "transcript.jsonl"
+    entries = [{"type": "user", "message": {"content": "before"}}, {"type": "user", **entry}]
+    path.write_text("\n".join(map(json.dumps, entries)), encoding="utf-8")
+    assert hook.last_said(path) == said
 
 
 def test_a_key_that_would_open_nothing_is_refused_before_anything_is_written(

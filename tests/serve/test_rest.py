@@ -83,12 +83,16 @@ def test_nothing_among_others_is_passed_over(serving: Serving, messages: Any) ->
     assert added(serving, among, user_id="bob")
 
 
+TIME = "body.timestamp must be a time, a text or a number."
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
         ({"messages": 5}, "body.messages must be a text, an object or a list of objects."),
         ({"messages": ["a"]}, "body.messages must be a text, an object or a list of objects."),
-        ({"messages": "a", "timestamp": []}, "body.timestamp must be a time, a text or a number."),
+        ({"messages": "a", "timestamp": []}, TIME),
+        ({"messages": "a", "timestamp": True}, TIME),
         ({"messages": "a", "kind": 5}, "body.kind: Input should be a valid string."),
         ({"metadata": 5, "messages": "a"}, "body.metadata must be a JSON object."),
     ],

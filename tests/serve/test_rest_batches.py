@@ -33,3 +33,21 @@ def test_what_expires_batches_and_sweeping(serving: Serving) -> None:
     assert texts(show_expired=True) == ["我喜欢喝红茶。"]
     whose = {"user_id": "小红", "memories": [{"messages": "x", "user_id": "bob"}]}
     assert serving.ask("POST", "/memories/batch", json=whose).status_code == 400
+
+
+def test_a_named_batch_made_again_writes_nothing(serving: Serving) -> None:
+    batch = {
+        "memories": [{"messages": f"I have a cat called {name}."} for name in ("Kimi", "咪咪")],
+        "user_id": "alice",
+    }
+    named = {"headers": {"Idempotency-Key": "visit " * 42}}
+    first = serving.ask("POST", "/memories/batch", json=batch, **named)
+    again = serving.ask("POST", "/memories/batch", json=batch, **named)
+    assert first.status_code == 200 and first.json() == again.json()
+    kept = serving.ask("GET", "/memories", params={"user_id": "alice"}).json()["results"]
+    assert len(kept) == 2
+    batch["memories"] = [{"messages": "I have a dog called Rex."}]
+    other = serving.ask("POST", "/memories/batch", json=batch, **named)
+    assert other.status_code == 400 and "other messages" in other.json()["detail"]
+    nameless = serving.ask("POST", "/memories/batch", json=batch, headers={"Idempotency-Key": ""})
+    assert nameless.status_code == 400 and "Idempotency-Key is empty" in nameless.json()["detail"]

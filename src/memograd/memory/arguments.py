@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from memograd.errors import BadInput
+from memograd.memory.records.documents import NAME, SHELF, VALUE, says_document
 from memograd.memory.records.items import Kind, to_expiry
 from memograd.memory.records.scope import check_unicode
 from memograd.memory.write.changes import Labels
@@ -30,6 +31,11 @@ def checked_labels(
     """What is said about everything that one call adds."""
     if metadata is not None and not isinstance(metadata, Mapping):
         raise BadInput(f"metadata must be a dictionary, not {type(metadata).__name__}.")
+    if metadata is not None and says_document(metadata):
+        raise BadInput(
+            f"metadata with {SHELF}, {NAME} and {VALUE} is that of a framework's document: name one"
+            " of them differently."
+        )
     names = None if isinstance(categories, str) else tuple(categories)
     if names is None or not all(isinstance(name, str) and name.strip() for name in names):
         raise BadInput(f"categories must be a list of names, not {categories!r}.")

@@ -25,27 +25,7 @@ class _StrictRequest(Request):
     async def json(self) -> Any:
         """The body."""
         if not hasattr(self, "_json"):
-            body = await self.body()
-            try:
-                told = json.loads(
-                    body,
-                    parse_constant=_no_constant,
-                    parse_float=_finite,
-                    parse_int=_whole,
-                    object_pairs_hook=_once,
-                )
-            except RecursionError:
-                raise json.JSONDecodeError("nested too deep", "", 0) from None
-            except UnicodeDecodeError:
-                raise json.JSONDecodeError("not UTF-8", "", 0) from None
-            # Only a body of that many brackets can be so deep, or of that many brackets and commas
-            # hold so much, and to count them takes no time.
-            brackets = body.count(b"[") + body.count(b"{")
-            if brackets + body.count(b",") >= MOST_VALUES and too_many(told):
-                raise _too_many()
-            if brackets > DEEPEST and too_deep(told):
-                raise json.JSONDecodeError("nested too deep", "", 0)
-            self._json = told
+            self._json = checked_body(await self.body())
         return self._json
 
 
@@ -62,8 +42,34 @@ class StrictRoute(APIRoute):
         return handled
 
 
-def _too_many() -> HTTPException:
-    return HTTPException(413, f"The body holds more than {MOST_VALUES} values.")
+def checked_body(body: bytes) -> Any:
+    """What a body holds. Raises JSONDecodeError for what is no JSON for everybody, and
+    HTTPException (413) for more values than are taken."""
+    told = strictly(body)
+    # Only a body of that many brackets can be so deep, or of that many brackets and commas
+    # hold so much, and to count them takes no time.
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets + body.count(b",") >= MOST_VALUES and too_many(told):
+        raise HTTPException(413, f"The body holds more than {MOST_VALUES} values.")
+    if brackets > DEEPEST and too_deep(told):
+        raise json.JSONDecodeError("nested too deep", "", 0)
+    return told
+
+
+def strictly(text: bytes | str) -> Any:
+    """The value of a text that every reader of JSON takes for the same; raises JSONDecodeError."""
+    try:
+        return json.loads(
+            text,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            parse_int=_whole,
+            object_pairs_hook=_once,
+        )
+    except RecursionError:
+        raise json.JSONDecodeError("nested too deep", "", 0) from None
+    except UnicodeDecodeError:
+        raise json.JSONDecodeError("not UTF-8", "", 0) from None
 
 
 def _no_constant(name: str) -> None:
@@ -85,8 +91,6 @@ def _whole(digits: str) -> int:
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(members) > MOST_VALUES:
-        raise _too_many()
     found: dict[str, Any] = {}
     for name, value in members:
         if name in found:

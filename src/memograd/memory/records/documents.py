@@ -8,7 +8,8 @@ Pure.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from memograd.memory.records.items import MemoryItem
 
@@ -20,5 +21,16 @@ VALUE: Final = "value"
 def is_document(item: MemoryItem) -> bool:
     """Whether a framework keeps the item under a name; the application's own metadata may have a
     key or two of the same names."""
-    told = item.metadata
-    return SHELF in told and VALUE in told and isinstance(told.get(NAME), list)
+    return says_document(item.metadata)
+
+
+def says_document(metadata: Mapping[str, Any]) -> bool:
+    """Whether metadata is that of a document."""
+    name = metadata.get(NAME)
+    return (
+        SHELF in metadata
+        and VALUE in metadata
+        and isinstance(name, list)
+        and bool(name)
+        and all(isinstance(part, str) for part in name)
+    )

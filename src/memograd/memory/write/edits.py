@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from memograd.errors import BadInput
 from memograd.memory.journal import Conflict
+from memograd.memory.records.documents import SHELF, is_document
 from memograd.memory.records.events import NewEvent, said_again
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import reason
@@ -42,7 +43,8 @@ def edit_item(
     """Let an item say `text` (None: what it says), with `metadata` merged in (None removes).
 
     ends: `expires_at`, where it is to be another. Where the item is so already, nothing is written.
-    Raises BadInput when there is no such item.
+    Raises BadInput when there is no such item, and when it is a framework's document, whose value
+    would then say something else than its text.
     """
 
     def change(item: MemoryItem) -> _Edit:
@@ -53,6 +55,9 @@ def edit_item(
             metadata={key: value for key, value in merged.items() if value is not None},
             **ends,
         )
+        if is_document(item) or is_document(after):
+            shelf = after.metadata.get(SHELF)
+            raise BadInput(f"The memory {memory_id!r} is a document of {shelf}: change it there.")
         if after == item and _same(after.metadata, item.metadata):
             return _Edit()
         now = max(store.now(), item.updated_at)  # the clock may have gone back

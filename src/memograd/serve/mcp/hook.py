@@ -16,6 +16,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import sys
 import threading
 import tomllib
@@ -31,6 +32,9 @@ NAME: Final = "memograd"
 VERSION: Final = "2026-07-28"
 MOST_TRANSCRIPT: Final = 4_000_000
 BUDGET: Final = 1000
+OF_THE_CLIENT: Final = ("isMeta", "isSidechain", "isCompactSummary")
+LEADING: Final = re.compile(r"\A(?:\s*<([a-z][\w-]*)\b[^>]*>.*?</\1>)+\s*", re.DOTALL)
+"""What Claude Code puts before a prompt: <command-name>, <ide_opened_file>, <system-reminder>..."""
 AT_THE_START: Final = "Who the user is, what they prefer and what they are working on."
 
 
@@ -140,12 +144,14 @@ def _said(entry: dict[str, Any]) -> str:
     if entry["type"] == "event_msg":  # Codex
         payload = entry["payload"]
         return str(payload["message"]) if payload["type"] == "user_message" else ""
-    if entry["type"] != "user" or entry.get("isMeta") or entry.get("isSidechain"):
+    if entry["type"] != "user" or any(map(entry.get, OF_THE_CLIENT)):
         return ""
+    if (entry.get("origin") or {}).get("kind", "human") != "human":
+        return ""  # of a hook, or of another program
     content = entry["message"]["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    said = "\n".join(block["text"] for block in blocks if block["type"] == "text")
-    return "" if said.startswith("<") else said  # <command-name> and the like
+    texts = (LEADING.sub("", block["text"]) for block in blocks if block["type"] == "text")
+    return "\n".join(text for text in texts if text.strip())
 
 
 def _seconds() -> float:

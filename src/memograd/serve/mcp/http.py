@@ -4,7 +4,8 @@ A key that opens everybody's memory needs the header `X-Memograd-Owner: user:ali
 to the settings of a client and is out of the model's reach. Invariants: every message is checked by
 its own key, not by the one that began the session; a session answers to the key that began it; what
 a key holds open, a question to the user too, is cut within seconds of its end; the sessions of one
-owner's key leave most of the room to all others.
+owner's key leave most of the room to all others; a body is JSON as every other route takes it, of
+as many values.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import hashlib
+import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -25,8 +27,10 @@ from mcp.server.mcpserver import Context
 from mcp.server.request_state import RequestStateSecurity
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import Headers
+from mcp.types import PARSE_ERROR
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
@@ -36,8 +40,9 @@ from memograd.serve.keys import KNOWN_SECONDS, checked_owner
 from memograd.serve.limits import SHARES
 from memograd.serve.mcp.server import memory_server
 from memograd.serve.owned_memory import OwnedMemory
-from memograd.serve.refusals import Forbidden, Refused, Unprocessable
+from memograd.serve.refusals import Forbidden, Refused, Unprocessable, shortened
 from memograd.serve.served import Served
+from memograd.web.strict_json import checked_body
 
 PATH: Final = "/mcp"
 OWNER_HEADER: Final = "x-memograd-owner"
@@ -87,9 +92,18 @@ class _Endpoint:
         scope["user"] = AuthenticatedUser(token)
         # A GET is a stream that is held open; a POST is a call.
         places = self._served.streams if request.method == "GET" else self._served.places
+        send = _kept_by_nobody(send)
         with places.taken(known):
             if known.owner is not None:
                 send = self._counted(known.key_id, scope, send)
+            if request.method == "POST":
+                body = await Request(scope, receive).body()
+                try:
+                    checked_body(body)
+                except json.JSONDecodeError as error:
+                    await _no_message(error)(scope, receive, send)
+                    return
+                receive = _once_more(body, receive)
             await self._while_known(request, self._protocol(scope, receive, send))
 
     def _counted(self, key_id: str, scope: Scope, send: Send) -> Send:
@@ -136,6 +150,39 @@ class _Endpoint:
                 await asyncio.wait([task])
         if not task.cancelled():
             task.result()
+
+
+def _kept_by_nobody(send: Send) -> Send:
+    """What sends answers that no cache keeps; the protocol's package lets one keep its streams."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=list(message["headers"]))
+            headers["Cache-Control"] = "no-store, no-transform"
+            message = {**message, "headers": headers.raw}
+        await send(message)
+
+    return sending
+
+
+def _once_more(body: bytes, receive: Receive) -> Receive:
+    """What gives a body that was read already, and then whatever else comes."""
+    given = False
+
+    async def again() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _no_message(error: json.JSONDecodeError) -> JSONResponse:
+    """How the protocol tells that a body is no JSON."""
+    told = {"code": PARSE_ERROR, "message": shortened(f"The body is no JSON: {error.msg}.")}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": told}, 400)
 
 
 def within_owner(identity: Identity, headers: Mapping[str, str]) -> Identity:

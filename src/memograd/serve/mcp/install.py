@@ -7,7 +7,7 @@ client starts has the tools alone.
 
 Invariants: entries of others stay as they are; planning twice changes nothing the second time; a
 file that cannot be understood is refused, and nothing is written then; what a key is written into,
-nobody but its owner can read.
+nobody but its owner can read; a file that changed since it was shown is not written over.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -27,9 +28,17 @@ from urllib.parse import urlsplit
 
 from memograd.errors import BadInput
 from memograd.serve.mcp import hook
+from memograd.web.strict_json import strictly
 
 CLIENTS: Final = ("claude-code", "codex", "cursor")
 BEGIN, END = "# memograd mcp install: begin", "# memograd mcp install: end"
+_OUR_TABLE: Final = re.compile(
+    rf"^{re.escape(BEGIN)}\r?\n\[mcp_servers\.{hook.NAME}\]\r?\n(?:(?!\s*\[).*\n)*?"
+    rf"(?P<others>(?:\s*\[.*\n(?:.*\n)*?)?){re.escape(END)}(?:\r?\n|\Z)",
+    re.MULTILINE,
+)
+"""Our lines, and what a client that writes its own file has put before the mark of their end."""
+_HALF: Final = re.compile("[\ud800-\udfff]")
 CHECK_SECONDS: Final = 5.0
 PING: Final = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
 HOOKS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -117,7 +126,13 @@ def plan(client: str, server: Started | RunningServer) -> list[FileChange]:
 
 
 def write(change: FileChange) -> Path | None:
-    """Write the file; returns where what was there before is kept."""
+    """Write the file; returns where what was there before is kept.
+
+    Raises BadInput where somebody else has changed the file since it was planned, as a client that
+    runs does: what was planned would undo that.
+    """
+    if _read(change.path) != change.before:
+        raise BadInput(f"The file {change.path} was changed meanwhile: run this once more.")
     path = change.path.resolve()  # a link stays a link
     path.parent.mkdir(parents=True, exist_ok=True)
     kept = None
@@ -196,7 +211,8 @@ def _command(action: str, client: str) -> str:
 
 
 def _is_ours(group: object) -> bool:
-    commands = [group, *(group.get("hooks") or [])] if isinstance(group, dict) else []
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    commands = [group, *(hooks if isinstance(hooks, list) else [])]
     name = f"{Path(hook.__file__).parent.name}{os.sep}{Path(hook.__file__).name}"
     return any(
         isinstance(one, dict) and name in str(one.get("command")) and "memograd" in one["command"]
@@ -206,14 +222,12 @@ def _is_ours(group: object) -> bool:
 
 def _with_table(path: Path, text: str, entry: Mapping[str, Any]) -> str:
     """The TOML text with our table between its marks; all other bytes stay."""
-    if BEGIN in text and END in text:
-        head, _, rest = text.partition(BEGIN)
-        text = head + rest.partition(END)[2].removeprefix("\n")
-    try:
-        known = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(f"The file {path} is not TOML ({error}): repair it first.") from None
-    if hook.NAME in known.get("mcp_servers", {}):
+    text = _OUR_TABLE.sub(lambda ours: ours["others"], text)
+    known = _toml_of(path, text)
+    others = known.get("mcp_servers", {})
+    if not isinstance(others, dict):
+        raise BadInput(f"The file {path} has mcp_servers that is no table: repair it first.")
+    if hook.NAME in others:
         raise BadInput(
             f"The file {path} has a table mcp_servers.{hook.NAME} that somebody else wrote: remove"
             " it first."
@@ -221,7 +235,22 @@ def _with_table(path: Path, text: str, entry: Mapping[str, Any]) -> str:
     lines = [f"{name} = {_toml(value)}" for name, value in entry.items()]
     table = "\n".join([BEGIN, f"[mcp_servers.{hook.NAME}]", *lines, END])
     before = text.rstrip("\n")
-    return f"{before}\n\n{table}\n" if before else f"{table}\n"
+    after = f"{before}\n\n{table}\n" if before else f"{table}\n"
+    try:
+        tomllib.loads(after)
+    except tomllib.TOMLDecodeError:
+        raise BadInput(
+            f"The file {path} has mcp_servers on one line, to which nothing can be added: write"
+            " each of them as a table [mcp_servers.NAME]."
+        ) from None
+    return after
+
+
+def _toml_of(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadInput(f"The file {path} is not TOML ({error}): repair it first.") from None
 
 
 def _toml(value: Any) -> str:
@@ -241,8 +270,9 @@ def _read(path: Path) -> str | None:
 
 def _object(path: Path, text: str | None) -> dict[str, Any]:
     try:
-        known = json.loads(text) if text and text.strip() else {}
-    except ValueError as error:
+        known = strictly(text) if text and text.strip() else {}
+        _json(known)
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"The file {path} is not JSON ({error}): repair it first.") from None
     if not isinstance(known, dict):
         raise BadInput(f"The file {path} holds no JSON object: repair it first.")
@@ -260,7 +290,14 @@ def _changed(path: Path, before: str | None, known: dict[str, Any]) -> FileChang
     """The change to what the file shall hold; none where it holds that, however laid out."""
     if before is not None and _object(path, before) == known:
         return FileChange(path, before, before)
-    return FileChange(path, before, json.dumps(known, indent=2, ensure_ascii=False) + "\n")
+    return FileChange(path, before, _json(known))
+
+
+def _json(known: dict[str, Any]) -> str:
+    """The text of a file that holds this. Half a surrogate pair, which JavaScript leaves where it
+    cuts a text, is written as it was found: as an escape."""
+    text = json.dumps(known, indent=2, ensure_ascii=False) + "\n"
+    return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def _free(path: Path) -> Path:

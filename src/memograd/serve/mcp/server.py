@@ -27,7 +27,7 @@ from mcp.server.mcpserver.exceptions import (
 from mcp.server.request_state import RequestStateSecurity
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
-from pydantic import AnyUrl
+from pydantic import AnyUrl, ValidationError
 
 import memograd
 from memograd.errors import BadInput, MemogradError
@@ -41,7 +41,7 @@ from memograd.serve.mcp.tools import (
     add_resources,
     add_tools,
 )
-from memograd.serve.refusals import Refused, Unavailable, shortened
+from memograd.serve.refusals import Refused, Unavailable, misfit, shortened
 from memograd.serve.served import Served, ServeSettings
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class MemoryServer(MCPServer[Any]):
         try:
             async with self._turn(None if name == FORGET_ALL else context):
                 return await super().call_tool(name, arguments, context)
-        except UnexpectedToolError as error:
+        except ToolError as error:
             sentence = _sentence(error.__cause__)
             if sentence is None:
                 raise
@@ -163,6 +163,10 @@ def _sentence(cause: BaseException | None) -> str | None:
     """What may be told of a failure; None: nothing, it is a mistake of ours."""
     if isinstance(cause, Refused):
         return cause.detail
+    if isinstance(cause, ValidationError):  # of arguments
+        return shortened(misfit([dict(one) for one in cause.errors()]))
+    if isinstance(cause, ToolError) and not isinstance(cause, UnexpectedToolError):
+        return str(cause)
     if isinstance(cause, BadInput):
         return str(cause)
     if isinstance(cause, MemogradError):

@@ -8,11 +8,12 @@ every body.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from memograd.errors import BadInput
 from memograd.memory.filters import parse_filter
@@ -20,7 +21,8 @@ from memograd.memory.records.scope import SCOPE_FIELDS
 from memograd.serve.limits import check_filters
 from memograd.serve.refusals import NotOffered
 
-Time = datetime | str | float
+Time = datetime | str | Annotated[float, Strict()]
+"""Strict, since true is no time: it would be the first second of 1970."""
 Filters = dict[str, Any]
 Count = Annotated[int, Field(ge=1, le=1000)]
 
@@ -116,12 +118,20 @@ class NewBatch(Owned):
 
     memories: list[NewMemories]
 
-    def entries(self) -> list[dict[str, Any]]:
-        """What `Memory.add_many` takes. Raises BadInput for an entry with ids of its own."""
+    def entries(self, request_id: str | None) -> list[dict[str, Any]]:
+        """What `Memory.add_many` takes. Raises BadInput for an entry with ids of its own.
+
+        request_id: the name of the call, from which each entry gets its own.
+        """
         check_filters([one.filters for one in self.memories if one.filters])
         if any(any(one.ids_alone().values()) for one in self.memories):
             raise BadInput("A batch is of one owner: give the ids beside memories, not in them.")
-        return [{"messages": one.messages, **one.given()} for one in self.memories]
+        made = [{"messages": one.messages, **one.given()} for one in self.memories]
+        if request_id is not None:
+            whole = hashlib.sha256(request_id.encode()).hexdigest()  # of one length, however long
+            for number, entry in enumerate(made):
+                entry["request_id"] = f"batch:{whole}:{number}"
+        return made
 
 
 class Selection(Owned):

@@ -83,13 +83,18 @@ async def in_turn(served: Served, memory: OwnedMemory, ids: Ids, write: Callable
         return await run_in_threadpool(write)
 
 
+def check_name(request_id: str | None) -> None:
+    """Raise BadInput for a call whose name is empty."""
+    if request_id == "":
+        raise BadInput("Idempotency-Key is empty: give the call a name, or leave the header out.")
+
+
 async def add_in_turn(
     served: Served, memory: OwnedMemory, asked: NewMemories, request_id: str | None
 ) -> Response:
     """The answer to a call that adds. request_id: its name, by which it can be made again."""
     at_most(asked.messages, served.settings.limits.max_batch, "messages")
-    if request_id == "":
-        raise BadInput("Idempotency-Key is empty: give the call a name, or leave the header out.")
+    check_name(request_id)
     ids, given = asked.ids_alone(), asked.given()
 
     def add() -> Response:

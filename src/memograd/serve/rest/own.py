@@ -26,7 +26,7 @@ from memograd.serve.rest.bodies import (
     Purge,
     at_most,
 )
-from memograd.serve.rest.door import Door, Limit, in_turn, router
+from memograd.serve.rest.door import Door, IdempotencyKey, Limit, check_name, in_turn, router
 from memograd.serve.served import Asking, Served
 
 
@@ -81,10 +81,13 @@ def routes(served: Served) -> APIRouter:
         return memory.feedback(answer_id, asked.verdict)
 
     @api.post("/memories/batch")
-    async def add_many(asked: NewBatch, memory: Door) -> Any:
+    async def add_many(
+        asked: NewBatch, memory: Door, idempotency_key: IdempotencyKey = None
+    ) -> Any:
         """Remember several things, in order; all are checked before the first is written."""
         at_most(asked.memories, served.settings.limits.max_batch, "memories")
-        entries, ids = asked.entries(), asked.ids_alone()
+        check_name(idempotency_key)
+        entries, ids = asked.entries(idempotency_key), asked.ids_alone()
         return await in_turn(served, memory, ids, partial(memory.add_many, entries, ids=ids))
 
     @api.post("/sweep")
