@@ -22,7 +22,7 @@ import numpy as np
 from memograd.errors import BadInput
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.by_words import holds_all_of, plain_change, touches_by_words
-from memograd.memory.manager.crowded import EVIDENCE, log_odds, stand_out, weighed
+from memograd.memory.manager.crowded import EVIDENCE, bound, stand_out, weighed
 from memograd.memory.manager.cues import (
     ADDS,
     ADDS_SURELY,
@@ -351,8 +351,12 @@ class RelationManager(Rewriter):
             places = stand_out(closing)
             bounds = self._bounds(few=False)
             least = min(bounds.link_above, bounds.doubt_above, bounds.added_above)
-            # What was just told, or has another value, may change however unsure that is.
-            to_the_end = [n for n in places if items[n].id in recent | others]
+            back = min(least, self._least_taken_back(heard))
+            # What has another value may change however unsure that is.
+            needed = [
+                0.0 if items[n].id in others else back if items[n].id in recent else least
+                for n in places
+            ]
             odds = weighed(
                 self._model,
                 self._model.crowded,
@@ -360,9 +364,7 @@ class RelationManager(Rewriter):
                 items,
                 recent,
                 found,
-                places,
-                least=log_odds(least),
-                to_the_end=to_the_end,
+                dict(zip(places, map(bound, needed), strict=True)),
             )
             for n, one in zip(places, odds, strict=True):
                 sure[n] = float(1 / (1 + np.exp(-one)))
