@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from memograd.memory.reader.assistant import LONGEST_LIST, Line, asks_for_ideas, say_kept
 from memograd.memory.reader.setting import Setting
+from memograd.memory.reader.trained import TrainedReader
 from memograd.memory.records.turns import RawTurn
+from memograd.memory.relations import load_relation_model
 
 SETTING = Setting(
     RawTurn("t", "assistant", "", None, 1, role="assistant"), ("user", "assistant"), True, None, ""
@@ -162,3 +166,25 @@ def test_a_text_that_was_asked_for_says_nothing(asked: str) -> None:
     assert told("My gran was a potter.", asked, "My gran was a potter.") == []
     assert told("My gran was a potter.", "Was she?", "My gran was a potter.") != []
     assert told("It's on the 9th.", "did you get the text from my mum", "It's on the 9th.") != []
+
+
+@pytest.mark.parametrize(
+    ("asked", "writes"),
+    [("Any tables free on Friday?", False), ("Write me a short note for Bo.", True)],
+)
+def test_a_text_that_was_asked_for_is_not_read_by_the_model(
+    monkeypatch: pytest.MonkeyPatch, asked: str, writes: bool
+) -> None:
+    model = load_relation_model()
+    worth, read = model.worth, []
+
+    def noting(message: str, *given: Any, role: str = "user") -> Any:
+        read.append(role)
+        return worth(message, *given, role=role)
+
+    monkeypatch.setattr(model, "worth", noting)
+    said = "I booked you a table at Sora for Friday at eight."
+    turns = [RawTurn("a", "user", asked, None, 0), RawTurn("b", "assistant", said, None, 1)]
+    _, heard = TrainedReader(model).hear(turns, ())
+    assert ("assistant" in read, heard.facts != ()) == (not writes, not writes)
+    assert heard.own == said

@@ -330,6 +330,7 @@ def heard(text: str, *facts: str, **more: Any) -> Heard:
 
 
 REMEMBERED = [item("User lives in Ottawa."), item("User has a cat."), item("用户养了一只猫。")]
+LAPS = [item("User did four laps round the park.")]
 
 
 @pytest.mark.parametrize(
@@ -349,7 +350,11 @@ def test_what_closes_nothing_is_decided_as_if_all_were_unrelated(
     message = heard(said, *facts)
     full = manager.decide_heard(message, REMEMBERED, frozenset())
     assert model.read == 1
-    assert manager.decide_heard(replace(message, may_close=False), REMEMBERED, frozenset()) == full
+    assert not manager.only_adds(message, REMEMBERED)
+    message = replace(message, may_close=False)
+    assert manager.decide_heard(message, REMEMBERED, frozenset()) == full
+    assert manager.only_adds(message, REMEMBERED)
+    assert manager.decide_heard(message, (), frozenset()) == full
     assert model.read == 1
 
 
@@ -368,8 +373,26 @@ def test_what_may_touch_an_item_by_its_words_is_read(
 ) -> None:
     model = Counting()
     manager = RelationManager(model, thresholds=Thresholds())  # type: ignore[arg-type]
-    manager.decide_heard(heard(said, *facts, may_close=False, **more), REMEMBERED, frozenset())
+    message = heard(said, *facts, may_close=False, **more)
+    manager.decide_heard(message, REMEMBERED, frozenset())
     assert model.read >= 1
+    assert not manager.only_adds(message, REMEMBERED)
+
+
+@pytest.mark.parametrize(
+    ("message", "among"),
+    [
+        (heard("I did six laps round the park", "User did six laps round the park."), LAPS),
+        (heard("Where is my cat?", asked=(Fact("User has a cat.", ("t",)),)), REMEMBERED),
+        (heard("A cat and a dog", perhaps=("A cat and a dog",)), REMEMBERED),
+        (heard("Forget it all", everything=True), REMEMBERED),
+    ],
+)
+def test_what_may_do_more_than_add_is_compared_with_what_is_near(
+    message: Heard, among: list[MemoryItem]
+) -> None:
+    manager = RelationManager(Counting(), thresholds=Thresholds())  # type: ignore[arg-type]
+    assert not manager.only_adds(replace(message, may_close=False), among)
 
 
 def test_it_is_fitted_to_what_the_model_says(weights: Weights, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ AT = "2024-05-07T10:00:00Z"
 BOOKED = {"role": "assistant", "content": "I booked you a table at Sora for Friday at eight."}
 CANCELLED = {"role": "user", "content": "I cancelled the table at Sora."}
 CAT = {"role": "user", "content": "I have a cat called Momo."}
+CONCERT = {"role": "user", "content": "I went to a jazz concert in Leeds on Friday."}
 
 
 class Noting:
@@ -56,6 +57,20 @@ def test_the_first_message_of_somebody_waits_for_no_vector(tmp_path: Path, trigr
         memory.store.texts.finish()
         assert kept in noting.behind
         [hit] = memory.search("cat Momo", user_id="u")["results"]
+        assert hit["memory"] == kept
+        assert hit["similarity"] > 0  # with its vector
+
+
+def test_a_message_that_only_adds_waits_for_no_vector(tmp_path: Path, trigrams: Any) -> None:
+    noting = Noting(trigrams())
+    with opened(tmp_path / "m", noting) as memory:
+        memory.add([CAT], user_id="u", timestamp=AT)
+        added = memory.add([CONCERT], user_id="u", timestamp=AT)["results"]
+        [kept] = [one["memory"] for one in added]
+        assert noting.before == []
+        memory.store.texts.finish()
+        assert kept in noting.behind
+        [hit] = memory.search("jazz concert", user_id="u", top_k=1)["results"]
         assert hit["memory"] == kept
         assert hit["similarity"] > 0  # with its vector
 

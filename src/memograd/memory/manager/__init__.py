@@ -7,6 +7,7 @@ protocol.
 from memograd.memory.manager.chat import ChatManager
 from memograd.memory.manager.protocol import (
     Change,
+    ForeseeingManager,
     MemoryManager,
     MessageManager,
 )
@@ -16,6 +17,7 @@ from memograd.memory.manager.rules import RuleManager, decide_by_rules
 __all__ = [
     "Change",
     "ChatManager",
+    "ForeseeingManager",
     "MemoryManager",
     "MessageManager",
     "RelationManager",

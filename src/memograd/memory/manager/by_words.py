@@ -1,13 +1,14 @@
 """What words alone tell of a message and the items: whether it may touch one of them.
 
 Where the relation model's gate (`memory/relations/gate.py`) finds that a message closes nothing,
-this decides whether the items are read all the same. Invariant: where nothing is touched, reading
-the items as unrelated would change nothing either.
+this decides whether the items are read all the same. Invariants: where nothing is touched, reading
+the items as unrelated would change nothing either; where none of some items alone is touched,
+nothing is touched of any of them together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memograd.memory.manager.cues import ASIDE, CORRECTS, DENIED, DENIES
@@ -24,20 +25,36 @@ from memograd.memory.statements import same_text, wording
 def touches_by_words(heard: Heard, items: Sequence[MemoryItem]) -> bool:
     """Whether it asks to forget, denies or corrects, whether rules see a change, or whether an item
     may say the same already."""
+    return _sounds_like_it(heard) or _tells_of(heard, items)
+
+
+def may_touch_by_words(heard: Heard, items: Iterable[MemoryItem]) -> bool:
+    """Whether `touches_by_words` could be true of some of these items."""
+    return _sounds_like_it(heard) or any(_tells_of(heard, [item]) for item in items)
+
+
+def _sounds_like_it(heard: Heard) -> bool:
     denies = CORRECTS.search(heard.own) or DENIES.search(heard.own)
     if asks_to_swap(heard.own):
         return True
-    if heard.forget or denies or DENIED.match(heard.own):
-        return True
+    return bool(heard.forget or denies or DENIED.match(heard.own))
+
+
+def _tells_of(heard: Heard, items: Sequence[MemoryItem]) -> bool:
     return any(
         plain_change(fact, items) is not None
-        or any(
-            not is_past(item.text)
-            and (same_text(present(item.text), fact.text) or holds_all_of(item, fact))
-            for item in items
-        )
+        or any(says_already(item, fact) or _may_say(item, fact) for item in items)
         for fact in heard.facts
     )
+
+
+def _may_say(item: MemoryItem, fact: Fact) -> bool:
+    return not is_past(item.text) and holds_all_of(item, fact)
+
+
+def says_already(item: MemoryItem, fact: Fact) -> bool:
+    """Whether the item says the fact in the same words."""
+    return same_text(present(item.text), fact.text) and not is_past(item.text)
 
 
 def plain_change(fact: Fact, items: Sequence[MemoryItem]) -> Decision | None:

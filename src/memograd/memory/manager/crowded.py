@@ -17,7 +17,7 @@ Invariants: an item below `LEAST` in its row keeps what the row says, so what is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -84,16 +84,14 @@ def weighed(
     items: Sequence[MemoryItem],
     recent: frozenset[str],
     found: np.ndarray,
-    places: Sequence[int],
-    *,
-    least: float,
-    to_the_end: Collection[int],
+    least: Mapping[int, float],
 ) -> np.ndarray:
-    """`[places]`: the log-odds that the message closes each item; of one that cannot reach `least`,
-    a number below it.
+    """`[places]`: the log-odds that the message closes each item; of one that cannot reach its
+    bound, a number below it.
 
-    to_the_end: those of the places whose own number is needed, however low.
+    least: the bound of each place, in the order of the answer.
     """
+    places = list(least)
     readings = _Readings(model, heard, items, recent, found, places)
     most = np.where(weighs.weight > 0, log_odds(1.0), log_odds(0.0)).astype(np.float32)
 
@@ -101,10 +99,10 @@ def weighed(
         rows = readings.rows()
         return weighs.scores(np.where(np.isnan(rows), most, rows))
 
-    left = list(places)
+    left = places
     for read in readings.further:
         hopes = dict(zip(places, at_most().tolist(), strict=True))
-        left = [n for n in left if n in to_the_end or hopes[n] >= least - _ROUNDING]
+        left = [n for n in left if hopes[n] >= least[n] - _ROUNDING]
         for n in left:
             read(n)
     return at_most()
@@ -211,6 +209,11 @@ class _Readings:
 
     def _sum(self, relations: np.ndarray) -> float:
         return float(relations[self._closes].sum())
+
+
+def bound(least: float) -> float:
+    """From which log-odds on something is done from this probability on: 0 is however low."""
+    return log_odds(least) if least > 0 else -np.inf
 
 
 def log_odds(probability: float) -> float:

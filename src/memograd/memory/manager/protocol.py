@@ -9,7 +9,7 @@ Invariant: UPDATE, DELETE and a NONE that names an item name one of the related 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -68,4 +68,15 @@ class MessageManager(MemoryManager, Protocol):
 
         items: the living items it may speak of. recent: ids of those that the last message told of.
         """
+        ...
+
+
+@runtime_checkable
+class ForeseeingManager(MessageManager, Protocol):
+    """A message manager that sees of some messages that they only add, before anybody has looked
+    which items are near; looking takes the vectors of the message and of its facts."""
+
+    def only_adds(self, heard: Heard, items: Iterable[MemoryItem]) -> bool:
+        """Whether `decide_heard` adds every fact and does nothing else, whichever of these items it
+        is given, and in which order."""
         ...

@@ -12,7 +12,7 @@ assistant says changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -21,8 +21,14 @@ import numpy as np
 
 from memograd.errors import BadInput
 from memograd.memory.language import is_chinese
-from memograd.memory.manager.by_words import holds_all_of, plain_change, touches_by_words
-from memograd.memory.manager.crowded import EVIDENCE, log_odds, stand_out, weighed
+from memograd.memory.manager.by_words import (
+    holds_all_of,
+    may_touch_by_words,
+    plain_change,
+    says_already,
+    touches_by_words,
+)
+from memograd.memory.manager.crowded import EVIDENCE, bound, stand_out, weighed
 from memograd.memory.manager.cues import (
     ADDS,
     ADDS_SURELY,
@@ -121,8 +127,7 @@ class RelationManager(Rewriter):
         others = of_other_value(
             heard, items, self._alike, partial(surely_pointed, self._model, heard)
         )
-        may_close = heard.may_close or bool(heard.perhaps)
-        if not may_close and not others and not touches_by_words(heard, items):
+        if not _may_close(heard) and not others and not touches_by_words(heard, items):
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
         texts = [present(item.text) for item in items]
         found = self._model.relate(heard.turn.text, heard.before, texts)
@@ -132,6 +137,18 @@ class RelationManager(Rewriter):
                 return gone + [self._new(fact, items, None) for fact in request.facts]
         asked = [self._new(fact, items, None) for fact in heard.asked]
         return self._changed(heard, items, recent, found, others) + asked
+
+    def only_adds(self, heard: Heard, items: Iterable[MemoryItem]) -> bool:
+        """See `ForeseeingManager`. Invariant: then `decide_heard` does not ask the model either."""
+        heard = _in_plain_words(heard)
+        if _may_close(heard) or heard.everything or heard.turn.said_as != "user":
+            return False
+        items = list(items)
+        return not (
+            may_touch_by_words(heard, items)
+            or of_other_value(heard, items, _perhaps, _perhaps)
+            or any(says_already(item, fact) for fact in heard.asked for item in items)
+        )
 
     def _takes_back(
         self,
@@ -352,8 +369,12 @@ class RelationManager(Rewriter):
             places = stand_out(closing)
             bounds = self._bounds(few=False)
             least = min(bounds.link_above, bounds.doubt_above, bounds.added_above)
-            # What was just told, or has another value, may change however unsure that is.
-            to_the_end = [n for n in places if items[n].id in recent | others]
+            back = min(least, self._least_taken_back(heard))
+            # What has another value may change however unsure that is.
+            needed = [
+                0.0 if items[n].id in others else back if items[n].id in recent else least
+                for n in places
+            ]
             odds = weighed(
                 self._model,
                 self._model.crowded,
@@ -361,9 +382,7 @@ class RelationManager(Rewriter):
                 items,
                 recent,
                 found,
-                places,
-                least=log_odds(least),
-                to_the_end=to_the_end,
+                dict(zip(places, map(bound, needed), strict=True)),
             )
             for n, one in zip(places, odds, strict=True):
                 sure[n] = float(1 / (1 + np.exp(-one)))
@@ -371,12 +390,21 @@ class RelationManager(Rewriter):
 
     def _new(self, fact: Fact, items: Sequence[MemoryItem], link: str | None) -> Change:
         for item in items:
-            if same_text(present(item.text), fact.text) and not is_past(item.text):
+            if says_already(item, fact):
                 return Change(
                     Decision(MemoryOp.none(item.id), reason("same", item.text, quoted=True)), fact
                 )
         why = reason("beside" if link else "new", fact.text)
         return Change(Decision(MemoryOp.add(fact.text), why), fact, may_change=link)
+
+
+def _may_close(heard: Heard) -> bool:
+    return heard.may_close or bool(heard.perhaps)
+
+
+def _perhaps(sentence: str, text: str) -> float:
+    """How sure the model might be, of whatever it is asked."""
+    return 1.0
 
 
 def _in_plain_words(heard: Heard) -> Heard:

@@ -186,6 +186,22 @@ class Rewriter:
             hide=True,
         )
 
+    def _least_taken_back(self, heard: Heard) -> float:
+        """How surely a message must close at least what was just told, for `_taken_back` or
+        `_swapped` to change it."""
+        if DENIED.match(heard.own) or asks_to_swap(heard.own):
+            return 0.0
+        sure = self.thresholds
+        return min(
+            sure.retract_above,
+            sure.correct_above,
+            sure.correct_value_above,
+            sure.value_above,
+            sure.bare_value_above,
+            sure.added_above,
+            sure.untold_above,
+        )
+
     def _swapped(
         self,
         heard: Heard,

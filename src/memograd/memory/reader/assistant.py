@@ -64,6 +64,15 @@ WANTS_TEXT: Final = re.compile(
 """Asks for a text, whose sentences are not what the assistant says."""
 
 
+def writes_text(before: Sequence[Said]) -> bool:
+    """Whether the user has asked for a text, so that nothing of what the assistant says is kept."""
+    return WANTS_TEXT.search(_last_of_user(before)) is not None
+
+
+def _last_of_user(before: Sequence[Said]) -> str:
+    return next((text for who, text in reversed(before) if who == "user"), "")
+
+
 class Line(NamedTuple):
     """A sentence of the message and its place."""
 
@@ -76,8 +85,7 @@ def say_kept(
     kept: Sequence[Line], message: str, before: Sequence[Said], setting: Setting
 ) -> list[tuple[str, Draft]]:
     """Quote and wording of each item that these sentences of an assistant's message make."""
-    said = next((text for who, text in reversed(before) if who == "user"), "")
-    if WANTS_TEXT.search(said):
+    if writes_text(before):
         return []
     kept = [line for line in _with_labelled(kept, message) if not _only_heads(line.text)]
     whole = [_HOLDS_LIST.search(line.text) is not None for line in kept]
@@ -137,7 +145,7 @@ def _asked(before: Sequence[Said]) -> str:
     An item of the assistant's is changed by nothing that the user corrects, so no fact of theirs
     may stand in it.
     """
-    said = next((text for who, text in reversed(before) if who == "user"), "")
+    said = _last_of_user(before)
     if has_secret(said) or NOT_SAVED.search(said) or FORGETS.search(said) or requests(said):
         return ""
     sentences = [" ".join(one.split()) for one in split_sentences(said)]

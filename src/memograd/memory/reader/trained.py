@@ -35,7 +35,7 @@ from memograd.memory.reader.asked import (
     speaks_to_nobody,
 )
 from memograd.memory.reader.asking_english import without_asking
-from memograd.memory.reader.assistant import WANTS_TEXT, Line, asks_for_ideas, say_kept
+from memograd.memory.reader.assistant import WANTS_TEXT, Line, asks_for_ideas, say_kept, writes_text
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import MAY_ASK, asked_for
@@ -140,6 +140,8 @@ class TrainedReader:
             return Heard(turn, before, secret=secret, own=own, may_close=False)
         read = turn.text
         if role == "assistant":
+            if writes_text(before):
+                return Heard(turn, before, own=own)
             read, sentences = beginning(turn.text, sentences)
         worth = self._model.worth(read, before, [text for _, _, text in sentences], role=role)
         if role == "user":

@@ -7,8 +7,9 @@ and everything is written in one transaction. If another process changed one of 
 the decisions are made again on what it left.
 
 Vectors are computed before the answer where a decision compares them, and behind it otherwise: what
-an assistant says changes no item, so its facts are only looked up by their words, and the first
-message of somebody has nothing to be compared with.
+an assistant says changes no item, so its facts are only looked up by their words; the first message
+of somebody has nothing to be compared with; and of many a message a manager sees by the words of
+all items that it only adds.
 
 Invariants: the journal gets all events of one call or none; folding these events gives the items
 that the operations meant; what is to be seen in a picture is remembered as such and changes nothing
@@ -29,7 +30,7 @@ from memograd.errors import MemogradError
 from memograd.memory.analysis import analyse
 from memograd.memory.journal import AlreadyKnown, Conflict
 from memograd.memory.language import is_chinese
-from memograd.memory.manager import Change, MemoryManager, MessageManager
+from memograd.memory.manager import Change, ForeseeingManager, MemoryManager, MessageManager
 from memograd.memory.manager.trained.manager import settled
 from memograd.memory.reader import Fact, Heard, MemReader, MessageReader
 from memograd.memory.records.events import Event, EventKind, NewEvent, said_again
@@ -60,6 +61,7 @@ SPOKEN_OF: Final = 5
 """How many messages before a call are looked at for whom "she" means."""
 MOST_ITEMS: Final = 16  # that one message of several facts is compared with
 FORGET_ITEMS: Final = 24  # that a request to forget is compared with: such requests are rare
+MOST_FORESEEN: Final = 100  # items: to go through more of them takes as long as to look for some
 NAMED_BY: Final = 2  # words of what an assistant said, in a message that may change it
 
 
@@ -191,7 +193,11 @@ def _deciding(
             if whole is not None:
                 if not message.forget:
                     eligible = _may_change(message.turn, eligible)
-                items = _items_for(work, message, eligible, queries, told)
+                items = (
+                    []
+                    if _only_adds(whole, message, work, eligible)
+                    else _items_for(work, message, eligible, queries, told)
+                )
                 changes = whole.decide_heard(message, items, told.just_before(message.turn))
             else:
                 [fact] = message.facts
@@ -252,6 +258,18 @@ def _deciding(
         return found
 
     return decide
+
+
+def _only_adds(
+    manager: MessageManager,
+    heard: Heard,
+    work: MemoryState,
+    eligible: Callable[[MemoryItem], bool],
+) -> bool:
+    """Whether it is seen beforehand that a message changes nothing, whatever lies near it."""
+    if not isinstance(manager, ForeseeingManager) or len(work.items) > MOST_FORESEEN:
+        return False
+    return manager.only_adds(heard, (item for item in work.items if eligible(item)))
 
 
 def _turn_of(fact: Fact, turns: Sequence[RawTurn]) -> RawTurn:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import tempfile
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -187,6 +187,10 @@ class _Knowing(RelationManager):
         self._dialogue = dialogue
         self._turns = {turn[1]: turn for turn in case["t"]}
         self._facts: dict[str, set[str]] = {}
+
+    def only_adds(self, heard: Heard, items: Iterable[MemoryItem]) -> bool:
+        """Never surely: of every message it is noted what lies near it."""
+        return False
 
     def _touched(self, turn: Sequence[Any], *, forget: bool) -> set[str]:
         """The facts that a turn closes, or those that it asks to forget."""
