@@ -47,6 +47,7 @@ from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, forgotten
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
+from memograd.memory.manager.taken_back import as_meant
 from memograd.memory.reader.asked import asked_plainly
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
@@ -379,10 +380,13 @@ class RelationManager(Rewriter):
 
 
 def _in_plain_words(heard: Heard) -> Heard:
-    """The message with the common word for taking something back, its own words without what
-    explains a character."""
-    turn = replace(heard.turn, text=asked_plainly(heard.turn.text))
-    return replace(heard, turn=turn, own=asked_plainly(without_explained(heard.own)))
+    """The message with the common word for taking something back and without values that it takes
+    back itself, its own words without what explains a character."""
+    turn = replace(heard.turn, text=as_meant(asked_plainly(heard.turn.text)))
+    own = as_meant(asked_plainly(without_explained(heard.own)))
+    facts = tuple(replace(fact, text=as_meant(fact.text)) for fact in heard.facts)
+    whole, stated = as_meant(heard.whole), as_meant(heard.stated)
+    return replace(heard, turn=turn, own=own, facts=facts, whole=whole, stated=stated)
 
 
 def _as_request(heard: Heard) -> Heard:
