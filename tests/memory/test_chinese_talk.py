@@ -184,6 +184,9 @@ def test_an_exception_leaves_the_habit(said: str) -> None:
         ("今天开始不练了", False),
         ("昨天辞职了", False),
         ("我七点起", False),
+        # What stays so from that day on is told without a word of an exception.
+        ("昨天老师给我加到每天七点", False),
+        ("今天教练说每天六点练", False),
     ],
 )
 def test_one_day_leaves_what_is_done_every_day(said: str, alone: bool) -> None:
