@@ -39,12 +39,19 @@ def setting(text: str = "") -> Setting:
     [
         ("我下月去喀什，住三晚，帮我列个行李单", "我下月去喀什，住三晚"),
         ("租的单间 押一付三 月租2800 你觉得值吗", "租的单间 押一付三 月租2800"),
-        ("孩子有点过敏性鼻炎，要不要忌口", "孩子有点过敏性鼻炎"),
         ("你帮我排个菜单 我每顿饭只有半小时做", "我每顿饭只有半小时做"),
         ("我跟亲戚说我升了经理 其实没有 你可别笑", "我跟亲戚说我升了经理 其实没有"),
         ("下个月考雅思，每天能学两小时，给个计划", "下个月考雅思，每天能学两小时"),
-        ("我做夜班护士，经常通宵，锻炼放什么时间好", "我做夜班护士，经常通宵"),
-        # What tells something, or only looks like a question, stays.
+        # A question says what the rest is about, so it stays.
+        ("孩子有点过敏性鼻炎，要不要忌口", "孩子有点过敏性鼻炎，要不要忌口"),
+        ("我做夜班护士，锻炼放什么时间好", "我做夜班护士，锻炼放什么时间好"),
+        (
+            "带爸妈去三亚，帮我挑个酒店吧？娃一晒就起疹子",
+            "带爸妈去三亚，帮我挑个酒店吧？娃一晒就起疹子",
+        ),
+        # So does what tells something, or only looks as if it asked.
+        ("新同事人真好，帮我改了三遍稿子", "新同事人真好，帮我改了三遍稿子"),
+        ("最近总熬夜，脸上冒痘，出点油", "最近总熬夜，脸上冒痘，出点油"),
         ("新来的徒弟挺勤快，就是什么都不懂", "新来的徒弟挺勤快，就是什么都不懂"),
         ("我血压高，我能不能喝浓茶", "我血压高，我能不能喝浓茶"),
         ("我老伴帮我买了菜，她帮我做饭", "我老伴帮我买了菜，她帮我做饭"),
@@ -177,6 +184,9 @@ def test_an_exception_leaves_the_habit(said: str) -> None:
         ("今天开始不练了", False),
         ("昨天辞职了", False),
         ("我七点起", False),
+        # What stays so from that day on is told without a word of an exception.
+        ("昨天老师给我加到每天七点", False),
+        ("今天教练说每天六点练", False),
     ],
 )
 def test_one_day_leaves_what_is_done_every_day(said: str, alone: bool) -> None:

@@ -134,7 +134,7 @@ def leaves_alone(heard: Heard, item: str) -> bool:
         return True
     if _ONCE.search(heard.own) or DREAMT.match(heard.own):
         return True
-    if _HABIT.search(item) and _ONE_DAY.search(heard.own) and not _FROM_NOW.search(heard.own):
+    if _HABIT.search(item) and _is_of_one_day(heard.own):
         return True
     granted = _GRANTS.search(heard.own)
     if granted is not None and granted[1] in item:
@@ -167,7 +167,15 @@ _FROM_NOW: Final = re.compile(
     r"|分(?:手|了|开|開)|取消|[没沒]了|以前|更正|[错錯]"
 )
 """今天七点才起 says nothing against 每天五点起床; 从今天起 does."""
+_UNLIKE: Final = re.compile("[才就没沒忘]")
+"""How an exception is told: late, early or left out. 昨天老板给我加到每天三场 is none."""
 _GRANTS: Final = re.compile("([\u4e00-\u9fff]{1,6})就\\1")
+
+
+def _is_of_one_day(message: str) -> bool:
+    """Whether the message tells how one day was unlike the others, and of nothing that stays so."""
+    told = _ONE_DAY.search(message) and _UNLIKE.search(message)
+    return told is not None and _FROM_NOW.search(message) is None
 
 
 def is_elliptic(message: str, item: str) -> bool:

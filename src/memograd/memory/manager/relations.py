@@ -53,6 +53,8 @@ from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, forgotten
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
+from memograd.memory.manager.taken_back import as_meant
+from memograd.memory.reader import people_chinese
 from memograd.memory.reader.asked import asked_plainly
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
@@ -282,9 +284,11 @@ class RelationManager(Rewriter):
         return float(row[self._names.index("same")] + row[self._closing].sum())
 
     def _doubtful_alone(self, heard: Heard, item: MemoryItem) -> bool:
-        """Whether a Chinese message by itself may speak of the item, too: behind 下午带我妈去看膝盖
-        her age looks as if the visit was off. Measured in Chinese alone."""
-        if not is_chinese(heard.own):
+        """Whether a Chinese message that goes on about somebody (她62了) may speak of the item by
+        itself, too: behind 下午带我妈去看膝盖 her age looks as if the visit was off.
+
+        What begins with no pronoun needs no message before it to be understood."""
+        if not is_chinese(heard.own) or people_chinese.pointed(heard.own) is None:
             return True
         [row] = self._model.relate(heard.own, (), [present(item.text)])
         return float(row[self._closing].sum()) >= self.thresholds.link_above
@@ -408,10 +412,13 @@ def _perhaps(sentence: str, text: str) -> float:
 
 
 def _in_plain_words(heard: Heard) -> Heard:
-    """The message with the common word for taking something back, its own words without what
-    explains a character."""
-    turn = replace(heard.turn, text=asked_plainly(heard.turn.text))
-    return replace(heard, turn=turn, own=asked_plainly(without_explained(heard.own)))
+    """The message with the common word for taking something back and without values that it takes
+    back itself, its own words without what explains a character."""
+    turn = replace(heard.turn, text=as_meant(asked_plainly(heard.turn.text)))
+    own = as_meant(asked_plainly(without_explained(heard.own)))
+    facts = tuple(replace(fact, text=as_meant(fact.text)) for fact in heard.facts)
+    whole, stated = as_meant(heard.whole), as_meant(heard.stated)
+    return replace(heard, turn=turn, own=own, facts=facts, whole=whole, stated=stated)
 
 
 def _as_request(heard: Heard) -> Heard:

@@ -86,46 +86,30 @@ def strip_note(text: str) -> str:
     return text[found.end() :] if found else text
 
 
-# 我下周去青岛，你帮我列个清单；房租3500 你觉得贵吗: what follows asks, and tells nothing.
+# 我下周去青岛，你帮我列个清单; 房租3500 你觉得贵吗: spoken to the assistant, and tells nothing.
 _ASKING: Final = re.compile(
-    r"^(?:那|所以|就|要不|能不能|可以|麻烦|请|有空|先)*(?:你|您)?(?:先|再)?(?:帮|替|给)(?:我|忙)"
+    r"^(?:那|所以|就|要不|有空|先)*(?:(?:能不能|能否|可以|麻烦|请|你|您)+(?:先|再)?(?:帮|替|给)(?:我|忙)"
     r"(?!的|[们家妈爸老买带做送发打留介请])"
+    # 帮我排个计划; 同事人好，帮我搬家 tells of somebody.
+    r"|(?:帮|替|给)我(?:先|再)?(?:[写想列查看算改编起拟排挑选估找]|推荐|翻译|整理|规划|安排|设计|总结|润色"
+    r"|分析|解释|比较)(?![^，。]{0,3}[了过]))"
     r"|^(?:你|您)(?:说|觉得|看|猜|感觉|认为|知道)(?!他|她|我|得|到|过|的)"
-    r"|^(?:你|您)(?:可?[别甭]|不许)|^(?:给|出|来|列)(?:个|点|几[个条]|份)(?!我)"
+    r"|^(?:你|您)(?:可?[别甭]|不许)"
+    r"|^(?:给|出|来|列)(?:个|点|几[个条]|份)(?!我)[^，。]{0,6}(?:计划|方案|建议|单|表|攻略|思路|主意|点子|名字|意见|谱|推荐|办法|法子|模板|文案)"
 )
 _CLAUSES: Final = re.compile(r"[，,；;]\s*|\s+(?=[\u3400-\u9fff])|(?<=[\u3400-\u9fff])\s+")
-
-
-_TELLS: Final = re.compile(
-    r"[我咱俺]|\d|没[说讲提问定想啥什怎]|不怎么|什么的|不(?:知道|清楚|确定|记得)"
-)
-_ALL_SAME: Final = re.compile(
-    r"(?:[啥谁]|什么|哪[里个儿些家天]|怎么)[^，。]{0,3}[都也]"
-)  # 啥都不会
-_WITHIN: Final = re.compile(
-    r"[怎咋啥]|什么|哪[里个儿些家天种款]|多少|几[点号]|能不能|([\u3400-\u9fff])不\1"
-)
-
-
+_GOES_ON: Final = re.compile(r"[。！？!?…]+\s*\w")
 _TOLD: Final = re.compile(r"(?:我|俺|咱)(?!想|要|该|能|可以)[^，。\s]{5,}[^？?]*$")
 
 
-def _asks_within(clause: str) -> bool:
-    told = _ALL_SAME.sub("", clause)
-    return is_question(told) or _WITHIN.search(told) is not None
-
-
 def without_asking(text: str) -> str:
-    """The sentence without the clauses at its end that only ask the assistant for something.
+    """The sentence without the clauses at its end in which the assistant is told what to do.
 
-    A clause that asks and speaks of the speaker may tell of them, so it stays.
+    A question at the end stays, for it says what the rest is about: 我下月去喀什，带什么药.
     """
-    places = list(_CLAUSES.finditer(text))
-    for place in reversed(places):
-        said = text[place.end() :].strip()
-        plain = simplified(said)
-        asks = _ASKING.match(plain) or (_asks_within(plain) and not _TELLS.search(plain))
-        told = text[: place.start()]
+    for place in reversed(list(_CLAUSES.finditer(text))):
+        said, told = simplified(text[place.end() :].strip()), text[: place.start()]
+        asks = _ASKING.match(said) and not _GOES_ON.search(said)
         if not asks or len(told) < 6 or is_question(told) or is_request(told):
             break
         text = told
