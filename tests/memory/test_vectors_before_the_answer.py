@@ -65,6 +65,7 @@ def test_a_message_that_only_adds_waits_for_no_vector(tmp_path: Path, trigrams: 
     noting = Noting(trigrams())
     with opened(tmp_path / "m", noting) as memory:
         memory.add([CAT], user_id="u", timestamp=AT)
+        memory.store.texts.finish()
         added = memory.add([CONCERT], user_id="u", timestamp=AT)["results"]
         [kept] = [one["memory"] for one in added]
         assert noting.before == []
