@@ -161,3 +161,10 @@ def test_static_files_are_served(serving: Serving) -> None:
     assert len(addresses) >= 4
     for address in addresses:
         assert serving.ask("GET", address, None).status_code == 200, address
+
+
+def test_the_way_to_the_first_page_keeps_the_language(serving: Serving) -> None:
+    for path in ("/", "/page/"):
+        for asked, kept in (("?lang=zh", "?lang=zh"), ("?lang=xx", ""), ("", "")):
+            answer = serving.ask("GET", path + asked, follow_redirects=False)
+            assert (answer.status_code, answer.headers["location"]) == (303, f"/page/memory{kept}")

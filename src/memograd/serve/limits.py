@@ -30,8 +30,8 @@ SHARES: Final = 4
 TURNS: Final = 40 // SHARES
 """Calls of one owner that are carried out at a time: the routes have 40 threads (anyio's)."""
 LONGEST_TEXT: Final = 100_000
-"""Characters of one text that is remembered or looked for. Reading takes a core some ten seconds
-for the most unlucky of such texts, and nothing can interrupt it."""
+"""Characters of one text that is remembered or looked for. Each fact of a text is decided by
+itself, so one full of short facts takes a core about a minute, and nothing can interrupt it."""
 
 MOST_CONDITIONS: Final = 1000
 """Conditions and values of a filter. To read one takes some ten microseconds, more than once, and

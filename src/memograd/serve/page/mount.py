@@ -27,6 +27,7 @@ from starlette.exceptions import HTTPException
 from memograd.errors import BadInput, MemogradError
 from memograd.serve.identity import Identity
 from memograd.serve.page import api, chat, keys, memories, runs, traces, versions
+from memograd.serve.page.texts import LANGUAGES
 from memograd.serve.page.view import PREFIX, STATIC, YEAR_SECONDS, View
 from memograd.serve.refusals import Refused, failure
 from memograd.serve.served import Served
@@ -50,15 +51,22 @@ def add_to(app: FastAPI, served: Served) -> None:
         page.router.routes.extend(part.routes.routes)
 
     @page.get("/")
-    def home() -> Response:
-        return RedirectResponse(f"{PREFIX}/memory", status_code=303)
+    def home(request: Request) -> Response:
+        return _first_page(request)
 
     _explain_errors(page, served)
     app.mount(PREFIX, page)
 
     @app.get("/", include_in_schema=False)
-    def root() -> Response:
-        return RedirectResponse(f"{PREFIX}/memory", status_code=303)
+    def root(request: Request) -> Response:
+        return _first_page(request)
+
+
+def _first_page(request: Request) -> Response:
+    """The way to the memory, in the language that was asked for."""
+    language = request.query_params.get("lang")
+    asked = f"?lang={language}" if language in LANGUAGES else ""
+    return RedirectResponse(f"{PREFIX}/memory{asked}", status_code=303)
 
 
 class _Static(StaticFiles):
