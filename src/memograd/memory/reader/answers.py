@@ -34,6 +34,10 @@ BARE_ANSWER: Final = re.compile(
     r"|都不)\b[\s\W]*",
     re.IGNORECASE,
 )
+_BARE_HEAD_ZH: Final = re.compile(
+    r"\W*(?:(?:从来|從來|当然|當然|暂时|暫時|目前)?(?:不是|不会|不要|不用|没有|沒有|可以|可别|是|对|對|嗯|好|行|要|有|会|會"
+    r"|能|没|沒|不|冇|莫得)[的滴啊呀哦呢了啦吧]*){1,3}(?=[\s，,。!！])"
+)
 # An offer for good is a question about what one wants: "use metric units from now on?"
 _FOR_GOOD: Final = re.compile(
     r"\b(?:from now on|always|in (?:the )?future|going forward"
@@ -82,6 +86,12 @@ _ANOTHER: Final = re.compile(
 _OPEN: Final = re.compile(r"\b(?:any|ever|much|many|yet|at all)\b", re.IGNORECASE)
 
 
+def begins_bare(question: str, answer: str) -> bool:
+    """Whether a Chinese answer begins with a plain yes or no and goes on: 要的要的，我老花380度."""
+    yes_or_no = re.search(r"[吗嗎]|(.)[不没沒]\1", question)
+    return yes_or_no is not None and _BARE_HEAD_ZH.match(answer) is not None
+
+
 def told_in_full(question: str, answer: str) -> str | None:
     """The sentence that a yes or a no stands for, in the first person."""
     question, answer = " ".join(question.split()), " ".join(answer.split())
@@ -125,7 +135,7 @@ def _does(verb: str, rest: str) -> str:
 
 
 _ASKS_ZH: Final = re.compile(
-    r"(?:那|好的?|请问|对了|嗯)*[，,]?[您你](?P<rest>[^，,。？?！!；;：:您你我]{1,16})[吗嗎][？?]?"
+    r"(?:那|好的?|请问|对了|嗯|冒昧问一?[句下]|想?问一?[句下])*[，,]?[您你](?P<rest>[^，,。？?！!；;：:您你我]{1,16})[吗嗎][？?]?"
 )
 _TALKS_ZH: Final = re.compile(
     "还是|需要|想要?|要不要|可以|知道|记得|觉得|确定|打算|准备|介意|愿意|方便|这|那|帮|别的|什么"
@@ -142,7 +152,7 @@ _NO_ZH: Final = re.compile(
     rf"\W*(?P<no>没有?|不)(?P<verb>[\u4e00-\u9fff]{{0,2}}?)(?:过|了)?{_STOPS}\W*"
 )
 _YES_ZH: Final = re.compile(
-    rf"\W*(?:(?:是|对|嗯+)[的滴]?{_STOPS}\W*)*(?P<verb>[\u4e00-\u9fff]{{0,2}}?){_STOPS}\W*"
+    rf"\W*(?:(?:是|对|嗯+)[的滴]?{_STOPS}\W*)*(?P<verb>[\u4e00-\u9fff]{{0,2}}?)[了过]?{_STOPS}\W*"
 )
 _ANOTHER_ZH: Final = re.compile(
     rf"\W*(?:我)?(?P<no>没有?|不)(?P<verb>[\u4e00-\u9fff]{{0,2}}?){_STOPS}[\s，,。!！]*(?:但是?|不过|倒是)?"
@@ -174,7 +184,9 @@ def _in_chinese(question: str, answer: str) -> str | None:
         and re.search(r"[是对嗯]", answer + yes["verb"])
     ):
         return f"我{asks['rest']}"
-    return f"我{asks['rest']}" if yes is not None and yes["verb"] == verb else None
+    # 您结婚了吗？结了: of such a verb the first half says all of it.
+    half = yes is not None and yes["verb"] != "" and verb.startswith(yes["verb"])
+    return f"我{asks['rest']}" if half else None
 
 
 def _denied_zh(told: re.Match[str], no: str) -> str | None:

@@ -37,13 +37,17 @@ _POINTS: Final = re.compile(
 )
 _POINTS_ZH: Final = re.compile(
     r"\W*(?:嗯+|呃|那|就|选|選|要|还是|還是|应该是|應該是|是|我选|我要|当然是|肯定)*"
-    r"(?:(?P<first>前者|前面那?个?|前面嗰個|第一[个種种项項]?|头一个)"
+    r"(?:(?P<first>前者|前一[个個种種]|前面那?个?|前面嗰個|第一[个種种项項]?|头一个)"
     r"|(?P<second>第二[个種种项項個]?)|(?P<third>第三[个種种项項個]?)"
-    r"|(?P<middle>中间那?个?|中間那?個?)|(?P<last>后者|後者|后面那?个?|後面那?個?|最后一?个?|最後一?個?))"
+    r"|(?P<middle>中间那?个?|中間那?個?)|(?P<last>后者|後者|[后後]一[个個种種]|后面那?个?|後面那?個?|最后一?个?|最後一?個?))"
     r"[那个個种種]?(?:吧|啦|呀|哦|就行|就好|谢谢|謝謝|好了)*\W*"
 )
 _COMMA: Final = re.compile(r"\s*,\s*(?:or\s+)?|\s+or\s+", re.IGNORECASE)
 _COMMA_ZH: Final = re.compile(r"[，,]?(?:还是|還是|或者|或是|抑或)|、")
+_BOTH_ZH: Final = re.compile(
+    r"(?:^|[，,：:。])(?P<one>[^，,：:。]{1,12}?)(?:和|跟|与|與)(?P<other>[^，,：:。和跟]{1,12}?)[，,]?"
+    r"[您你]?(?:更?(?:喜欢|喜歡|想要?|倾向|傾向|选|選))?哪"
+)
 # What stands before the first choice and belongs to all of them.
 _BEFORE_ZH: Final = re.compile(
     r"[：:，,]|(?:是|在|要|选|選|喝|吃|用|买|買|去|住|坐|订|訂|约|約|到|学|學|养|養|穿|喜欢|喜歡|想|对|對|[叫称稱呼][您你]|為|为)(?=.)"
@@ -159,7 +163,8 @@ def _choices_chinese(question: str) -> list[Span]:
     end = len(question.rstrip("？?。！! 呢呀啊"))
     joints = list(_COMMA_ZH.finditer(question, 0, end))
     if not any(joint[0] != "、" for joint in joints):
-        return []
+        two = _BOTH_ZH.search(question, 0, end)  # 周三上午和周四下午您哪个方便
+        return [two.span("one"), two.span("other")] if two else []
     later = [
         (joint.end(), joints[n + 1].start() if n + 1 < len(joints) else end)
         for n, joint in enumerate(joints)

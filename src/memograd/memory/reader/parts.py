@@ -11,6 +11,7 @@ from typing import Final
 
 from memograd.memory.language import language_of, simplified
 from memograd.memory.reader import screen_chinese, screen_english
+from memograd.memory.reader.answers import told_in_full
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.idle import is_idle
 from memograd.memory.reader.sentences import OwnWords, foreign, split_sentences
@@ -188,7 +189,8 @@ def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
         return (listed[0] if chosen(listed[0], turn.text) else listed[1]).strip()
     sentences = split_sentences(past[-1].text)
     told = past[-1].said_as == "assistant" and sentences and sentences[-1].endswith("。")
-    if told:  # 量一量缸放在哪里。 An assistant marks what it asks.
+    behind = len(sentences) > 1 and asks(sentences[-2])
+    if told and not behind:  # 量一量缸放在哪里。 An assistant marks what it asks.
         return None
     at = _asked_at(sentences, past[-1], turn)
     if at is None or len(sentences[at]) > _LONGEST_ASKED:
@@ -216,8 +218,10 @@ def _asked_at(sentences: Sequence[str], before: RawTurn, turn: RawTurn) -> int |
     person = before.said_as == "user"
     if asks(sentences[last]) or (person and screen_english.asks_unmarked(sentences[last])):
         return last
-    if not (person and last > 0 and asks(sentences[last - 1])):
+    if last == 0 or not asks(sentences[last - 1]):
         return None
+    if not person:  # "Are you married? Then I know which flats to show you."
+        return last - 1 if told_in_full(sentences[last - 1], turn.text) else None
     answer = next(iter(split_sentences(turn.text)), "")
     names = _NAMES.fullmatch(answer) is not None and is_short(answer, 4) and not is_idle(answer)
     return last - 1 if names and _ASKS_WHAT.match(sentences[last - 1]) else None

@@ -138,7 +138,8 @@ _PLAY: Final = re.compile(
     r"|\blet'?s play (?!\w+ (?:again|later|tomorrow|tonight|on)\b)[^.!?]{0,30}[.!,;:] ?"
     r"(?:i am|i'm|you are|you're) "
     r"|^\s*\*[a-z][^*\n]{3,40}\* "  # *slams fist on bar* Innkeep!
-    r"|假装你|扮演|演一段|角色扮演|你(?:现在)?是[^，,。]{1,10}[，,。]我是",
+    r"|假装你|扮演|演一段|角色扮演"
+    r"|[你妳](?:现在|現在|来|來)?[是当當扮演][^，,。]{1,10}[，,。]我(?:是|[来來]?[当當扮演])",
     re.I,
 )
 _LEAVES_PLAY: Final = re.compile(
@@ -192,6 +193,12 @@ _SECRET: Final = re.compile(
     r"(?:hash(?: key| sign)?(?! ?brown)|star(?: key)?|pound (?:key|sign))(?![\w-])"
     r"|\b(?:hash|star|pound key) (?:and |then )*\d{4,8}(?![\d:/%])"
     r"|\bpass(?:['’]s| is| was|:) (?=[A-Za-z])(?=\S*\d)[^\s,.]{6,}"
+    # Turns open a safe, and the digits on the back of a card pay: 右三圈停17再左转到42就开.
+    r"|(?:\b(?:safe|lock|padlock|combination|combo|dial)\b|保[险險][柜櫃箱]|密[码碼][锁鎖箱])[^.!?。！？\n]{0,30}"
+    r"(?:left|right|clockwise|[左右])[^.!?。！？\n]{0,12}?\d{1,2}(?!\d)[^.!?。！？\n]{0,20}"
+    r"(?:left|right|clockwise|[左右])[^.!?。！？\n]{0,12}?\d{1,2}(?!\d)"
+    r"|(?:three digits|3 digits) on the back\b[^.!?\n]{0,20}?(?<!\d)\d{3}(?!\d)"
+    r"|[卡][^。！？\n，,]{0,3}[背后後]面?[^。！？\n]{0,6}[三3]位[^。！？\d\n]{0,6}\d{3}(?!\d)"
     # How one is made: 密码换成了阿伟生日+店号.
     r"|(?:密[码碼]|口令(?![^，。]{0,4}[改换換]))[^。！？\n，,]{0,8}?"
     r"(?:(?:[换換改设設][成为為]|就?用的?)了?(?!新|别|別|更|复|複|什|啥|哪|一个|一個)"

@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.reader.about import answered_by, person_meant, said_before, spoken_of
-from memograd.memory.reader.answers import BARE_ANSWER, only_offers, told_in_full
+from memograd.memory.reader.answers import (
+    BARE_ANSWER,
+    begins_bare,
+    only_offers,
+    told_in_full,
+)
 from memograd.memory.reader.asked import (
     BY_THE_WAY,
     EVERYTHING,
@@ -227,7 +232,8 @@ class TrainedReader:
             points = bool(setting.question and chosen(setting.question, text))
             only = points or len(sentences) <= 2
             first = text is sentences[0][2] or (only and not told_at_length)
-            asked = points or (first and begins_short(text) and not asks_back(text))
+            heads = begins_short(text) or begins_bare(setting.question or "", text)
+            asked = points or (first and heads and not asks_back(text))
             full = told_in_full(setting.question, text) if setting.question and only else None
             answers = setting.question if asked or full else None
             plain = full is not None or BARE_ANSWER.match(text) is not None
