@@ -129,8 +129,7 @@ def count_layers(relations: RelationModel) -> None:
     embedding = e5._model()
     layers = model._layers(relations._weights)
     relations._sessions = [
-        Counting(session, len(of))
-        for session, of in zip(relations._sessions, layers, strict=True)
+        Counting(session, len(of)) for session, of in zip(relations._sessions, layers, strict=True)
     ]
     embedding.session = Counting(embedding.session, embedding._weights.layers)
 
