@@ -7,9 +7,11 @@ Messages are those of LongMemEval S: an assistant's of about 2,600 characters, a
 240, exchanges of both, and 430 messages of whole sessions in one call. `add` is what the caller
 waits for, in CPU milliseconds of its own thread (medians); `behind` is what the process computes
 afterwards while nobody waits. Between two adds everything is finished, as in a conversation with
-pauses. `search_after` is the first search right behind the 430 messages, in seconds of the wall: it
-waits for all vectors. mem0 adds the same messages with `infer=False`, the same embedder and faiss
-in the same process, alternating with us.
+pauses. `token_layers` is what the caller waits for, too, whatever else the machine does: of each
+call the tokens times the layers that they go through, of the relation model and of e5.
+`search_after` is the first search right behind the 430 messages, in seconds of the wall: it waits
+for all vectors. mem0 adds the same messages with `infer=False`, the same embedder and faiss in the
+same process, alternating with us.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import json
 import os
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,12 +30,14 @@ from pathlib import Path
 from typing import Any
 
 from memograd.memory import Memory
-from memograd.memory.embedders import Embedder, load_embedder
+from memograd.memory.embedders import Embedder, e5, load_embedder
+from memograd.memory.relations import RelationModel, model
 
 os.environ["MEM0_TELEMETRY"] = "False"
 
 BULK = 430
 REPEATS = 9
+WIDTH = 384  # of a token's vector, in both models
 Message = dict[str, Any]
 
 
@@ -104,6 +109,31 @@ class SharedEmbedder:
         return [row.tolist() for row in self.inner.embed(texts)]
 
 
+class Counting:
+    """Stands before an ONNX Runtime session; counts the token-layers of the calling thread."""
+
+    done = 0
+
+    def __init__(self, session: Any, layers: int) -> None:
+        self.session, self.layers, self.thread = session, layers, threading.get_ident()
+
+    def run(self, wanted: Any, inputs: Any) -> Any:
+        """As the session's."""
+        if threading.get_ident() == self.thread:
+            Counting.done += next(iter(inputs.values())).size // WIDTH * self.layers
+        return self.session.run(wanted, inputs)
+
+
+def count_layers(relations: RelationModel) -> None:
+    """Have `Counting.done` count from now on."""
+    embedding = e5._model()
+    layers = model._layers(relations._weights)
+    relations._sessions = [
+        Counting(session, len(of)) for session, of in zip(relations._sessions, layers, strict=True)
+    ]
+    embedding.session = Counting(embedding.session, embedding._weights.layers)
+
+
 def timed(work: Callable[[], object]) -> tuple[float, float]:
     """CPU milliseconds of this thread, and of the whole process."""
     own, all_ = time.thread_time(), time.process_time()
@@ -133,14 +163,18 @@ def measure(data: Path, *, quick: bool) -> dict[str, Any]:
         ours.add(warm, user_id="warm")
         ours.search("Where?", user_id="warm")
         peer.add(warm, "warm")
+        count_layers(ours.reader._model)  # type: ignore[attr-defined]
         for kind, calls in kinds.items():
-            waited, behind, theirs = [], [], []
+            waited, layers, behind, theirs = [], [], [], []
             for call in calls:
+                Counting.done = 0
                 waited.append(timed(partial(ours.add, call, user_id=kind))[0])
+                layers.append(Counting.done)
                 behind.append(timed(ours.store.texts.finish)[1])
                 theirs.append(timed(partial(peer.add, call, kind))[1])
             line[kind] = {
                 "add_ms": round(statistics.median(waited), 1),
+                "token_layers": layers,
                 "behind_ms": round(statistics.median(behind), 1),
                 "mem0_add_ms": round(statistics.median(theirs), 1),
             }

@@ -178,9 +178,9 @@ def test_a_text_that_was_asked_for_is_not_read_by_the_model(
     model = load_relation_model()
     worth, read = model.worth, []
 
-    def noting(message: str, *given: Any, role: str = "user") -> Any:
+    def noting(message: str, before: Any, segments: Any, role: str = "user") -> Any:
         read.append(role)
-        return worth(message, *given, role=role)
+        return worth(message, before, segments, role)
 
     monkeypatch.setattr(model, "worth", noting)
     said = "I booked you a table at Sora for Friday at eight."
