@@ -271,6 +271,7 @@ def goes_on(part: str, joint: str) -> bool:
         and not is_chinese(part)
         and _AGAIN.match(part) is None
         and _PREDICATE.match(part) is None
+        and _AT_PRESENT.match(part) is None
     )
 
 
@@ -292,6 +293,8 @@ _FOLLOWS: Final = re.compile(
     r"|until|till|about)\b|因为|所以|但|不过|只是|结果|没人|谁都",
     re.IGNORECASE,
 )
+_AT_PRESENT: Final = re.compile(r"(?:currently|presently|at present|right now|meanwhile)\b", re.I)
+"""Begins another fact: "has an interview at Siemens, currently an engineer at a competitor"."""
 _AGAIN: Final = re.compile(r"(?:I|my|we|our|User|also)\b|[我也还并另]|用户|同时", re.I)
 
 
