@@ -8,10 +8,11 @@ known of a part (how surely it and its item are taken back, by how much more sur
 which words it shares with the clauses that ask and with those that say what is to stay) is weighed
 by one linear function, fitted to written requests (`tasks/relations/requests.py`).
 
-Invariants: a request that only points, or means all that was said, takes what was just said; else
-only parts that are meant, and what only goes on about them; what is left of an item is made of its
-own words; what is said to stay stays; without that function a part is meant of which the model is
-sure both ways, and where some have words of the request these alone.
+Invariants: a request that only points, or means all that was said, takes what was just said, unless
+it says what is to stay; else only parts that are meant, and what goes on about them or remarks on
+them; what is left of an item is made of its own words; what is said to stay stays; without that
+function a part is meant of which the model is sure both ways, and where some have words of the
+request these alone.
 """
 
 from __future__ import annotations
@@ -52,11 +53,9 @@ THE_PAST: Final = -1  # the place of what an item says was so before
 FEW_TO_FORGET: Final = 5  # so many items are few: among more one always looks meant
 FEW_POINTED_AT: Final = 3  # so many items just said may be the "it" of a request that says more
 CLAUSES: Final = 8  # of a request that are read alone
-NAMED_SURELY: Final = 0.7
-"""How likely a part is meant that is named, so that what is not named needs more."""
-MEANT_BESIDE_NAMED: Final = 0.5
 MEANT_AT_LEAST: Final = 0.2
-"""How likely the likeliest part of what was just said is meant at least, where a clause points."""
+"""How likely the likeliest part of what was just said is meant at least, where something surely
+is: a clause points, or says what else is to stay."""
 GOES_WITH: Final = 0.4
 """How likely a part remarks on the one before it, or tells more of it, that it goes with it."""
 REQUEST_EVIDENCE: Final = (
@@ -93,6 +92,9 @@ _OF_ASKING: Final = stems(
     " 请麻烦吧把不对刚才算了谢掉除清空下帮您着给替句收回"
 )
 """What requests are worded with, which names nothing."""
+_OF_STAYING: Final = stems(
+    "fine okay alright good stay stays keep kept mind 没事关系无所谓随便要紧可以留着记照旧妨碍"
+)
 _OF_SOMETHING: Final = re.compile(r"\babout\b|\bof my\b|的事|关于|關於|有关|有關", re.IGNORECASE)
 _OPENS: Final = re.compile(
     r"(?:User said: )?(?:which|that) reminds User\W*|(?:Bro )?User (?:got|has"
@@ -102,6 +104,7 @@ _OPENS: Final = re.compile(
     re.IGNORECASE,
 )
 _PRONOUN: Final = re.compile(r"(?:and |but )?(?:s?he|it|they)(?:['’]?s)?\b|[他她它]", re.IGNORECASE)
+_OF_NAME: Final = re.compile(r"\b(?:nick|sur)?names?\b", re.IGNORECASE)
 _SECRET: Final = re.compile(
     r"\bpass(?:word|code|phrase)?\b(?! (?:me|the|on|out|by))|\bpin\b|密码|口令", re.I
 )
@@ -131,10 +134,12 @@ def forgotten(
     said = [item for item in items if item.id in recent]
     all_said = ALL_SAID.search(heard.own) and not _OF_SOMETHING.search(heard.own)
     points = only_points(heard.own) and (len(said) <= FEW_POINTED_AT or not _says(heard.own))
-    if said and (all_said or (points and not _names_some(heard.own, said))):
+    rest_stays = any(map(_names_what_stays, clauses_of(heard.own)))
+    partly = rest_stays or _names_some(heard.own, said)
+    if said and (all_said or (points and not partly)):
         return [_forgets(heard, item) for item in said]
     if said and points:
-        items = said  # of which the request names some
+        items = said  # of which the request names some, or something is to stay
     parts = parts_of_items(items)
     known = request_evidence(model, heard, items, parts, recent)
     named, now = (known[:, REQUEST_EVIDENCE.index(name)] for name in ("words_asked", "recent"))
@@ -149,25 +154,16 @@ def forgotten(
     odds[stays] = -np.inf
     unnamed = (named == 0) & (now == 0) & (len(items) > FEW_TO_FORGET)
     likely = 1 / (1 + np.exp(-odds))
-    # Beside a part that is named and surely meant, another of its item is meant more surely.
-    beside = [
-        named[n] == 0
-        and any(
-            other.item == part.item and named[m] > 0 and likely[m] >= NAMED_SURELY
-            for m, other in enumerate(parts)
-        )
-        for n, part in enumerate(parts)
-    ]
     # Compared one by one, for thresholds are watched while they are fitted.
     meant = [
         float(one) >= (sure.meant_unnamed_above if is_unnamed else sure.meant_above)
-        and not (is_beside and float(one) < MEANT_BESIDE_NAMED)
-        for one, is_unnamed, is_beside in zip(likely, unnamed, beside, strict=True)
+        for one, is_unnamed in zip(likely, unnamed, strict=True)
     ]
     if points and not _are_meant(heard.own, parts, meant):
         return [_forgets(heard, item) for item in said]
-    if not any(meant) and points_too(heard.own):
-        meant = _likeliest_said(parts, likely, now)
+    surely = not heard.perhaps and (rest_stays or points_too(heard.own))
+    if surely and not any(meant):
+        meant = _likeliest_said(known, likely)
     places: dict[int, set[int]] = {}
     for part, is_meant in zip(parts, meant, strict=True):
         if is_meant:
@@ -211,9 +207,7 @@ def _are_meant(own: str, parts: Sequence[Part], meant: Sequence[bool]) -> bool:
     reads this. Delete that."."""
     words = words_of(_beside_asking(own))
     return all(
-        is_meant
-        for part, is_meant in zip(parts, meant, strict=True)
-        if words & words_of(part.text)
+        is_meant for part, is_meant in zip(parts, meant, strict=True) if words & words_of(part.text)
     )
 
 
@@ -223,18 +217,30 @@ def points_too(own: str) -> bool:
     return any(only_points(one) for one in clauses_of(own))
 
 
-def _likeliest_said(
-    parts: Sequence[Part], likely: np.ndarray, now: np.ndarray
-) -> list[bool]:
-    """The part of what was just said that is meant most, where it is not quite unlikely."""
-    of_said = np.where(now > 0, likely, 0.0)
+def _names_what_stays(clause: str) -> bool:
+    """Whether a clause says what is to stay, rather than "it's fine"."""
+    return says_what_stays(clause) and bool(_says(clause) - _OF_STAYING)
+
+
+def _likeliest_said(known: np.ndarray, likely: np.ndarray) -> list[bool]:
+    """The part of what was just said that is meant most, where that is not quite unlikely, and no
+    clause speaks of it as surely as one that says what is to stay."""
+    now, asked, kept = (
+        known[:, REQUEST_EVIDENCE.index(name)]
+        for name in ("recent", "clause", "clause_of_what_stays")
+    )
+    of_said = np.where((now > 0) & (asked > kept), likely, 0.0)
     most = float(of_said.max(initial=0.0))
     return [most >= MEANT_AT_LEAST and float(one) == most for one in of_said]
 
 
 def _says(text: str) -> frozenset[str]:
-    """The words of a request for what it means."""
-    return stems(MAY_ASK.sub(" ", _POINTS.sub(" ", text))) - _OF_ASKING
+    """The words of a request for what it means: "take the medication out" names the medication."""
+
+    def between(asking: re.Match[str]) -> str:
+        return f" {' '.join(asking[0].split()[1:-1])} "
+
+    return stems(MAY_ASK.sub(between, _POINTS.sub(" ", text))) - _OF_ASKING
 
 
 def parts_of_items(items: Sequence[MemoryItem]) -> list[Part]:
@@ -374,6 +380,8 @@ def _without(
     if meant == {THE_PAST}:
         return _rewritten(heard, item, present(item.text))
     parts = parts_of(present(item.text))
+    if not _OF_NAME.search(heard.own):  # "my ex's name"
+        meant = meant | {n - 1 for n in meant - kept if _is_name_of_last(n, parts)} - kept
     stay = [n for n in range(len(parts)) if n not in meant]
     stay = [n for n in stay if n in kept or not _hangs_on_what_goes(n, parts, stay)]
     stay = [n for n in stay if n in kept or not _is_torn(n, item.text, parts, stay)]
@@ -399,6 +407,12 @@ def _goes_with(model: RelationModel, part: str, gone: str) -> bool:
     [row] = model.relate(part, (), [gone])
     more = float(row[RELATIONS.index("comment")] + row[RELATIONS.index("detail")])
     return more >= GOES_WITH
+
+
+def _is_name_of_last(n: int, parts: Sequence[tuple[str, str]]) -> bool:
+    """Whether a part names what stands before it: "User is seeing a colleague, Ferelith"."""
+    named = re.fullmatch(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)?", parts[n][0]) if n > 0 else None
+    return named is not None and parts[n - 1][1].strip() == ","
 
 
 def _is_torn(n: int, text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> bool:

@@ -40,6 +40,7 @@ from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import MAY_ASK, asked_for
 from memograd.memory.reader.heads import belongs, goes_behind, is_standing, is_telling, leans
+from memograd.memory.reader.held_back import TOLD_ASIDE, left_open
 from memograd.memory.reader.idle import is_idle, says_only_when
 from memograd.memory.reader.parts import (
     asks,
@@ -122,6 +123,8 @@ class TrainedReader:
         return found
 
     def _heard(self, setting: Setting, before: tuple[Said, ...]) -> Heard:
+        import numpy as np
+
         turn = setting.turn
         role = turn.said_as
         if role in NOT_PEOPLE:
@@ -184,10 +187,15 @@ class TrainedReader:
         if forget and asks_nothing_of_memory(own):
             idle = True
         forget = forget and not idle
-        if OFF_RECORD.match(own) and not kept_back:
+        open_ = [] if kept_back or not NOT_SAVED.search(own) else left_open(self._model, sentences)
+        if OFF_RECORD.match(own) and not kept_back and not open_:
             return Heard(turn, before, secret=True, own=own, may_close=False)
         if NOT_SAVED.search(own) and not kept_back:
-            return Heard(turn, before, forget=True, secret=True, own=own)
+            if not open_:
+                return Heard(turn, before, forget=True, secret=True, own=own)
+            forget = forget or not TOLD_ASIDE.search(own)
+            secret, sentences = True, open_
+            worth = np.concatenate([self._model.worth(one[2], (), [one[2]]) for one in open_])
         if len(own) <= LONGEST:
             sentences, worth = self._with_heads(setting, sentences, worth, told_by_way)
         keep, facts_, asked_, answered = [], [], [], False
