@@ -289,6 +289,7 @@ _LEADS_ON: Final = re.compile(
 )
 _PREDICATE: Final = re.compile(r"(?:is|has|was|had|did|can|\w{2,}s|\w{2,}ed)\b", re.IGNORECASE)
 """Of "User is 51, rents in Leeds"."""
+_THEY: Final = re.compile(r"(?:they|he|she|it)\b", re.IGNORECASE)
 _PREDICATE_ZH: Final = re.compile(
     r"[还還也都已正刚剛才又就只在做是有没沒不带帶住爱愛叫会會要想去来來搬开開读讀]"
     r"|喜欢|喜歡|经常|經常|天天|每[天周月年]|[现現]在|今年|平时|平時|以前|脾气|脾氣"
@@ -328,6 +329,8 @@ def left_of(text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) ->
         clause = is_chinese(text) and re.search(r"[,，;；]", parts[stay[0] - 1][1])
         # A Chinese clause has a verb of its own; whose it is, is not known behind 用户的.
         whose = "用户" if re.match(r"用户(?!的|说：)", text) else "用户说："
+        if not is_chinese(text) and _THEY.match(bare):
+            return f"User said: {bare}".rstrip(" ,;.") + "."
         # "loves jazz" has its verb, "dogs" takes the one before it.
         own_verb = subject[0].startswith("User ") and parse_statement(f"User {bare}")
         left = (whose if clause else "User " if own_verb else subject[0]) + bare
