@@ -320,3 +320,64 @@ def test_without_what_weighs_them_a_part_is_meant_of_which_the_model_is_sure(
             model.worth_ = "forget"
             memory.add("please delete my salary", user_id="u")
             assert (not any("48k" in text for text in written(memory))) is gone
+
+
+# What says what is to stay, points and names, or names in other words; and what stays.
+IN_PART = [
+    (
+        "I've a bad hip, and Maurice upstairs is a drinker, and I breed canaries.",
+        "Maurice's drinking is not mine to tell. Delete that, please.",
+        ["drinker"],
+        ["canaries", "hip"],
+    ),
+    (
+        "I'm on antihistamines and I coach the under nines.",
+        "could you take the tablets out of your notes?",
+        ["antihistamines"],
+        ["under nines"],
+    ),
+    (
+        "We are hiding a puppy for the boys, cost £600 already. They sleep at Gran's.",
+        "The boys read this, so take the puppy out of your notes. Gran is fine obviously",
+        ["puppy", "600"],
+        ["gran"],
+    ),
+    (
+        "applied for the foreman job at the quarry. Oh and Aoife's birthday is June 3",
+        "You can forget the quarry application, I'd rather that wasn't on file. Keep Aoife's"
+        " birthday though",
+        ["foreman"],
+        ["aoife"],
+    ),
+    (
+        "Between us, I was arrested in 2019 for shoplifting. I play the oboe in a wind band.",
+        "So what should I practise?",
+        [],
+        ["oboe"],
+    ),
+    (
+        "我家地址是梧桐苑3栋501，我们几个都喜欢打桥牌",
+        "地址删掉，只记我们喜欢打桥牌就可以了",
+        ["梧桐苑"],
+        ["桥牌"],
+    ),
+    (
+        "我儿子在里头，还有两年才出来。我膝盖有积水。",
+        "儿子的事你别留着，膝盖的记着就好",
+        ["里头", "两年"],
+        ["膝盖"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("told", "asked", "gone", "stays"), IN_PART, ids=[c[1] for c in IN_PART])
+def test_of_several_facts_those_go_that_are_meant(
+    memory: Memory, told: str, asked: str, gone: list[str], stays: list[str]
+) -> None:
+    memory.add(told, user_id=asked)
+    before = texts(memory, asked)
+    assert all(word in before for word in (*gone, *stays))
+    memory.add(asked, user_id=asked)
+    after = texts(memory, asked)
+    assert not [word for word in gone if word in after]
+    assert all(word in after for word in stays)

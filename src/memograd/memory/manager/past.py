@@ -279,7 +279,7 @@ def parts_of(text: str) -> list[tuple[str, str]]:
 def with_subject(text: str, part: str) -> str:
     """A part of a statement that a model can read by itself: whose it is stands before it."""
     if (owner := _owner_of(text, part)) is not None:
-        return f"{owner} {part}"
+        return f"{owner}{part}" if is_chinese(text) else f"{owner} {part}"
     if is_chinese(text) and re.match("用户(?!说：)", text) and "用户" not in part:
         return f"用户{part}"
     return part
@@ -288,7 +288,8 @@ def with_subject(text: str, part: str) -> str:
 def _owner_of(text: str, part: str) -> str | None:
     """Who does what a later part says: "User's ex" in "User's ex owes User money and lives in
     Naas"; None for the first part, and where the part has a subject."""
-    if is_chinese(text) or text.startswith(part) or _PREDICATE.match(part) is None:
+    predicate = _PREDICATE_ZH if is_chinese(text) else _PREDICATE
+    if text.startswith(part) or predicate.match(part) is None:
         return None
     if re.match(r"(?:he|she|it|who|that)['’]?s\b", part, re.IGNORECASE):
         return None
@@ -319,6 +320,7 @@ def goes_on(part: str, joint: str) -> bool:
         and not is_chinese(part)
         and _AGAIN.match(part) is None
         and _PREDICATE.match(part) is None
+        and _AT_PRESENT.match(part) is None
     )
 
 
@@ -337,11 +339,18 @@ _PREDICATE: Final = re.compile(r"(?:is|has|was|had|did|can|\w{2,}s|\w{2,}ed)\b",
 """Of "User is 51, rents in Leeds"."""
 _VERB_FIRST: Final = re.compile(r"\w{2,}s (?:in|at|on|to|with|for|by|near|from|a|an|the)\b")
 """Of "rents in Leeds", where "dogs" has the verb of what stands before it."""
+_THEY: Final = re.compile(r"(?:they|he|she|it)\b", re.IGNORECASE)
+_PREDICATE_ZH: Final = re.compile(
+    r"[还還也都已正刚剛才又就只在做是有没沒不带帶住爱愛叫会會要想去来來搬开開读讀]"
+    r"|喜欢|喜歡|经常|經常|天天|每[天周月年]|[现現]在|今年|平时|平時|以前|脾气|脾氣"
+)
 _FOLLOWS: Final = re.compile(
     r"(?:their|which|who|whose|where|because|so|but|nobody|not|no one|though|although|since|then"
     r"|until|till|about)\b|因为|所以|但|不过|只是|结果|没人|谁都",
     re.IGNORECASE,
 )
+_AT_PRESENT: Final = re.compile(r"(?:currently|presently|at present|right now|meanwhile)\b", re.I)
+"""Begins another fact: "has an interview at Siemens, currently an engineer at a competitor"."""
 _AGAIN: Final = re.compile(r"(?:I|my|we|our|User|also)\b|[我也还并另]|用户|同时", re.I)
 
 
@@ -364,12 +373,14 @@ def left_of(text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) ->
     if owner is not None and stay and stay[0] > 0 and _STARTS.match(left):
         left = owner[0] + _STARTS.sub("", left, count=1)
     elif stay and (does := _owner_of(text, parts[stay[0]][0])) is not None:
-        left = f"{does} {left}"
+        left = f"{does}{left}" if is_chinese(text) else f"{does} {left}"
     elif not left.startswith(text[:4]) and (subject := SUBJECT.match(text)):
         bare = _LEADS_ON.sub("", left).removeprefix("User ").removeprefix("用户")
         clause = is_chinese(text) and re.search(r"[,，;；]", parts[stay[0] - 1][1])
         # A Chinese clause has a verb of its own; whose it is, is not known behind 用户的.
         whose = "用户" if re.match(r"用户(?!的|说：)", text) else "用户说："
+        if not is_chinese(text) and _THEY.match(bare):
+            return f"User said: {bare}".rstrip(" ,;.") + "."
         # "loves jazz" has its verb, "dogs" takes the one before it.
         own_verb = subject[0].startswith("User ") and (
             parse_statement(f"User {bare}") or _VERB_FIRST.match(bare)

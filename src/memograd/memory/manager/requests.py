@@ -8,18 +8,20 @@ known of a part (how surely it and its item are taken back, by how much more sur
 which words it shares with the clauses that ask and with those that say what is to stay) is weighed
 by one linear function, fitted to written requests (`tasks/relations/requests.py`).
 
-Invariants: a request that only points, or means all that was said, takes what was just said; else
-only parts that are meant, and what only goes on about them; what is left of an item is made of its
-own words; what is said to stay stays; without that function a part is meant of which the model is
-sure both ways, and where some have words of the request these alone.
+Invariants: a request that only points, or means all that was said, takes what was just said, unless
+it says what is to stay; else only parts that are meant, and what goes on about them or remarks on
+them; what is left of an item is made of its own words; what is said to stay stays; without that
+function a part is meant of which the model is sure both ways, and where some have words of the
+request these alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -40,7 +42,7 @@ from memograd.memory.manager.past import (
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.reader.fact import Heard
-from memograd.memory.reader.forget import KEEPS, MAY_ASK
+from memograd.memory.reader.forget import MAY_ASK, says_what_stays
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, reason
 
@@ -51,6 +53,11 @@ THE_PAST: Final = -1  # the place of what an item says was so before
 FEW_TO_FORGET: Final = 5  # so many items are few: among more one always looks meant
 FEW_POINTED_AT: Final = 3  # so many items just said may be the "it" of a request that says more
 CLAUSES: Final = 8  # of a request that are read alone
+MEANT_AT_LEAST: Final = 0.2
+"""How likely the likeliest part of what was just said is meant at least, where something surely
+is: a clause points, or says what else is to stay."""
+GOES_WITH: Final = 0.4
+"""How likely a part remarks on the one before it, or tells more of it, that it goes with it."""
 REQUEST_EVIDENCE: Final = (
     "item_before", "item_alone", "part_before", "part_alone", "margin_in_item", "margin_before",
     "margin_alone", "clause", "clause_margin", "clause_of_what_stays", "words_asked",
@@ -85,6 +92,9 @@ _OF_ASKING: Final = stems(
     " 请麻烦吧把不对刚才算了谢掉除清空下帮您着给替句收回"
 )
 """What requests are worded with, which names nothing."""
+_OF_STAYING: Final = stems(
+    "fine okay alright good stay stays keep kept mind 没事关系无所谓随便要紧可以留着记照旧妨碍"
+)
 _OF_SOMETHING: Final = re.compile(r"\babout\b|\bof my\b|的事|关于|關於|有关|有關", re.IGNORECASE)
 _OPENS: Final = re.compile(
     r"(?:User said: )?(?:which|that) reminds User\W*|(?:Bro )?User (?:got|has"
@@ -94,6 +104,7 @@ _OPENS: Final = re.compile(
     re.IGNORECASE,
 )
 _PRONOUN: Final = re.compile(r"(?:and |but )?(?:s?he|it|they)(?:['’]?s)?\b|[他她它]", re.IGNORECASE)
+_OF_NAME: Final = re.compile(r"\b(?:nick|sur)?names?\b", re.IGNORECASE)
 _SECRET: Final = re.compile(
     r"\bpass(?:word|code|phrase)?\b(?! (?:me|the|on|out|by))|\bpin\b|密码|口令", re.I
 )
@@ -123,8 +134,12 @@ def forgotten(
     said = [item for item in items if item.id in recent]
     all_said = ALL_SAID.search(heard.own) and not _OF_SOMETHING.search(heard.own)
     points = only_points(heard.own) and (len(said) <= FEW_POINTED_AT or not _says(heard.own))
-    if said and (all_said or points):
+    rest_stays = any(map(_names_what_stays, clauses_of(heard.own)))
+    partly = rest_stays or _names_some(heard.own, said)
+    if said and (all_said or (points and not partly)):
         return [_forgets(heard, item) for item in said]
+    if said and points:
+        items = said  # of which the request names some, or something is to stay
     parts = parts_of_items(items)
     known = request_evidence(model, heard, items, parts, recent)
     named, now = (known[:, REQUEST_EVIDENCE.index(name)] for name in ("words_asked", "recent"))
@@ -138,18 +153,25 @@ def forgotten(
     stays = known[:, REQUEST_EVIDENCE.index("words_to_stay")] > named  # "the dog can stay"
     odds[stays] = -np.inf
     unnamed = (named == 0) & (now == 0) & (len(items) > FEW_TO_FORGET)
+    likely = 1 / (1 + np.exp(-odds))
     # Compared one by one, for thresholds are watched while they are fitted.
     meant = [
         float(one) >= (sure.meant_unnamed_above if is_unnamed else sure.meant_above)
-        for one, is_unnamed in zip(1 / (1 + np.exp(-odds)), unnamed, strict=True)
+        for one, is_unnamed in zip(likely, unnamed, strict=True)
     ]
+    if points and not _are_meant(heard.own, parts, meant):
+        return [_forgets(heard, item) for item in said]
+    surely = not heard.perhaps and (rest_stays or points_too(heard.own))
+    if surely and not any(meant):
+        meant = _likeliest_said(known, likely)
     places: dict[int, set[int]] = {}
     for part, is_meant in zip(parts, meant, strict=True):
         if is_meant:
             places.setdefault(part.item, set()).add(part.place)
     kept = {(part.item, part.place) for part, one in zip(parts, stays, strict=True) if one}
+    leans = partial(_goes_with, model)
     return [
-        _without(heard, items[n], gone, {place for m, place in kept if m == n})
+        _without(heard, items[n], gone, {place for m, place in kept if m == n}, leans)
         for n, gone in places.items()
     ]
 
@@ -166,9 +188,59 @@ def only_points(own: str) -> bool:
     return MAY_ASK.search(asking) is not None and not _says(said)
 
 
+def _beside_asking(own: str) -> str:
+    """What a request says beside the sentences that ask; of a Chinese one, beside the clauses."""
+    cut = re.split(r"(?<=[，,；;。！？!?])", own) if is_chinese(own) else _SENTENCE.findall(own)
+    return " ".join(one for one in cut if not MAY_ASK.search(one))
+
+
+def _names_some(own: str, said: Sequence[MemoryItem]) -> bool:
+    """Whether a request that points names, before it does, some parts of what was said and not
+    others: "Eileen's health is no business of mine. Strike that out."."""
+    words = words_of(_beside_asking(own))
+    named = [bool(words & words_of(part.text)) for part in parts_of_items(said)]
+    return any(named) and not all(named)
+
+
+def _are_meant(own: str, parts: Sequence[Part], meant: Sequence[bool]) -> bool:
+    """Whether all parts that `_names_some` finds are meant; if not, they give a reason: "My wife
+    reads this. Delete that."."""
+    words = words_of(_beside_asking(own))
+    return all(
+        is_meant for part, is_meant in zip(parts, meant, strict=True) if words & words_of(part.text)
+    )
+
+
+def points_too(own: str) -> bool:
+    """Whether a request that names something in its words also points at what was said: "never
+    mind the depth thing, delete it"."""
+    return any(only_points(one) for one in clauses_of(own))
+
+
+def _names_what_stays(clause: str) -> bool:
+    """Whether a clause says what is to stay, rather than "it's fine"."""
+    return says_what_stays(clause) and bool(_says(clause) - _OF_STAYING)
+
+
+def _likeliest_said(known: np.ndarray, likely: np.ndarray) -> list[bool]:
+    """The part of what was just said that is meant most, where that is not quite unlikely, and no
+    clause speaks of it as surely as one that says what is to stay."""
+    now, asked, kept = (
+        known[:, REQUEST_EVIDENCE.index(name)]
+        for name in ("recent", "clause", "clause_of_what_stays")
+    )
+    of_said = np.where((now > 0) & (asked > kept), likely, 0.0)
+    most = float(of_said.max(initial=0.0))
+    return [most >= MEANT_AT_LEAST and float(one) == most for one in of_said]
+
+
 def _says(text: str) -> frozenset[str]:
-    """The words of a request for what it means."""
-    return stems(MAY_ASK.sub(" ", _POINTS.sub(" ", text))) - _OF_ASKING
+    """The words of a request for what it means: "take the medication out" names the medication."""
+
+    def between(asking: re.Match[str]) -> str:
+        return f" {' '.join(asking[0].split()[1:-1])} "
+
+    return stems(MAY_ASK.sub(between, _POINTS.sub(" ", text))) - _OF_ASKING
 
 
 def parts_of_items(items: Sequence[MemoryItem]) -> list[Part]:
@@ -210,7 +282,7 @@ def request_evidence(
     item_before, item_alone = (read(heard.turn.text, b, wholes) for b in (heard.before, ()))
     clauses = clauses_of(own)
     by_clause = np.stack([read(one, (), texts) for one in clauses])
-    stays = np.array([KEEPS.search(one) is not None for one in clauses])
+    stays = np.array([says_what_stays(one) for one in clauses])
     asks = np.array([MAY_ASK.search(one) is not None for one in clauses]) & ~stays
     words = [words_of(text) for text in texts]
     asked, kept = (_words_shared(clauses, chosen, words) for chosen in (asks, stays))
@@ -257,7 +329,7 @@ def clauses_of(own: str) -> list[str]:
     """The clauses of a request that are read: of a long message those that ask, or say what is to
     stay, go first."""
     found = [one.strip() for one in _CLAUSE.split(own) if one and re.search(r"\w", one)]
-    found.sort(key=lambda one: not (MAY_ASK.search(one) or KEEPS.search(one)))
+    found.sort(key=lambda one: not (MAY_ASK.search(one) or says_what_stays(one)))
     return found[:CLAUSES] or [own]
 
 
@@ -267,7 +339,9 @@ def words_of(text: str) -> frozenset[str]:
     text = simplified(text)
     numbers = re.findall(r"\d+", text)
     if not is_chinese(text):
-        return stems(text) | frozenset(numbers)
+        # "The vape thing" names "vapes", whose stem is "vap".
+        shorter = (one.removesuffix("e") if len(one) > 3 else one for one in stems(text))
+        return frozenset([*shorter, *numbers])
     runs = re.findall(r"[\u4e00-\u9fff]+", text.replace("用户", " "))
     pairs = [run[n : n + 2] for run in runs for n in range(len(run) - 1)]
     latin = [word.casefold() for word in re.findall(r"[A-Za-z]{2,}", text)]
@@ -291,22 +365,54 @@ def _margin(sure: np.ndarray, n: int) -> float:
     return 0.0 if len(sure) == 1 else float(sure[n] - np.delete(sure, n).max(initial=0.0))
 
 
-def _without(heard: Heard, item: MemoryItem, meant: set[int], kept: set[int]) -> Change:
+def _without(
+    heard: Heard,
+    item: MemoryItem,
+    meant: set[int],
+    kept: set[int],
+    goes_with: Callable[[str, str], bool],
+) -> Change:
     """The item without the parts that are meant and what only goes on about them, but for what is
     to stay; forgotten where nothing of it is left to read. What it tells of the past goes with any
-    of them."""
+    of them.
+
+    goes_with: whether one part says nothing without the one before it."""
     if meant == {THE_PAST}:
         return _rewritten(heard, item, present(item.text))
     parts = parts_of(present(item.text))
+    if not _OF_NAME.search(heard.own):  # "my ex's name"
+        meant = meant | {n - 1 for n in meant - kept if _is_name_of_last(n, parts)} - kept
     stay = [n for n in range(len(parts)) if n not in meant]
     stay = [n for n in stay if n in kept or not _hangs_on_what_goes(n, parts, stay)]
     stay = [n for n in stay if n in kept or not _is_torn(n, item.text, parts, stay)]
+    said = [with_subject(item.text, part) for part, _ in parts]
+    left_over: list[int] = []
+    for n in stay:
+        behind_gone = n > 0 and n - 1 not in left_over
+        if n in kept or not (behind_gone and goes_with(said[n], said[n - 1])):
+            left_over.append(n)
+    stay = left_over
     if not any(n in kept or is_readable(item.text, parts[n][0]) for n in stay):
         return _forgets(heard, item)
     left = left_of(item.text, parts, stay)
     if _OPENS.fullmatch(left) or _SECRET.search(left):
         return _forgets(heard, item)  # nothing is told, or the very thing that was to go
     return _rewritten(heard, item, left)
+
+
+def _goes_with(model: RelationModel, part: str, gone: str) -> bool:
+    """Whether a part remarks on another or tells more of it: "I'm ashamed", 园里没人晓得."""
+    from memograd.memory.relations import RELATIONS
+
+    [row] = model.relate(part, (), [gone])
+    more = float(row[RELATIONS.index("comment")] + row[RELATIONS.index("detail")])
+    return more >= GOES_WITH
+
+
+def _is_name_of_last(n: int, parts: Sequence[tuple[str, str]]) -> bool:
+    """Whether a part names what stands before it: "User is seeing a colleague, Ferelith"."""
+    named = re.fullmatch(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)?", parts[n][0]) if n > 0 else None
+    return named is not None and parts[n - 1][1].strip() == ","
 
 
 def _is_torn(n: int, text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> bool:

@@ -20,20 +20,44 @@ from typing import Final
 from memograd.memory.language import language_of, simplified
 
 LONGEST: Final = 200  # characters; a longer sentence is a story
-KEEPS: Final = re.compile(
-    r"\b(?:can|may|should) stay\b|\bstays\b(?! (?:with|between|among)\b)|\byou can (?:have|keep)\b"
-    r"|(?<!n't )(?<!dont )(?<!not )(?<!never )\bkeep (?:the|my|that)\b"
+_STAYS: Final = re.compile(
+    r"\b(?:can|may|should) stay\b|\bstays\b(?! (?:with|between|among)\b)"
+    r"|\byou (?:can|may|should)(?: still)? (?:have|keep|remember|note|store|save)\b"
+    r"(?! (?:it|this|that) (?:out|to yourself|quiet))"
+    r"|(?<!n't )(?<!dont )(?<!not )(?<!never )\bkeep (?:(?:just|only) )?"
+    r"(?:(?:the|my|our|his|her|that)\b|(?-i:[A-Z]\w))"
+    r"|^\W*(?:just|only) (?:keep|remember|note|save|store|that (?:I|my|we|our)\b)"
+    r"|\b(?:public|common) knowledge\b|\bno secret\b"
     r"|\bleave (?:the (?:rest|others?)|everything else"
     r"|(?:the|my) [\w-]+ (?:where it is|in|alone|as is))\b"
-    r"|\b(?:fine|ok|okay)(?!\s*\?)\W*$|\bstands\b|\b(?:don'?t|do not|doesn'?t) mind\b"
+    r"|\b(?:fine|ok|okay|all ?right)(?!\s*\?)(?:,? (?:obviously|of course|though|tho|by me|with me"
+    r"|to (?:keep|have|store|remember)|thanks|thx|ta|please|pls|however|then))*\W*$"
+    r"|\bstands\b|\b(?:don'?t|do not|doesn'?t) mind\b"
     r"|(?<![别別勿甭])(?<!不[要必用])(?<!没必要)(?:可以留|(?<![不没必])要留|留[着著]|保留)"
     r"|无所谓|無所謂|[无無]妨|没事|(?<![跟和与][我他她])(?:没关系|沒關係)|不要紧|不用[删刪]|还是要记|^[^别別不勿甭]*[照存][留存着著]|(?<!不)可以[。!！]*$"
     r"|(?:别的|其他的?|其余的?)(?:随便|隨便|都行|无妨)|照[旧舊说說样樣常]|倒?是真的|随便[。！!]*$"
     r"|[记記]个?[^，,。]{1,8}就(?:得了|行|好|够)|你就[记記留存](?!住)"
-    r"|(?<!不)可以[记記]|(?:该|該|还是|還是)(?:要|得)?[记記](?!不)|不[碍礙](?:事|的)?[。!！]*$",
+    r"|(?<!不)可以[记記]|(?:该|該|还是|還是)(?:要|得)?[记記](?!不)|不[碍礙](?:事|的)?[。!！]*$"
+    r"|(?<![别別勿甭不])[只光](?:用|要|需|管)?(?:[记記留存]|保留)"
+    r"|^[^别別不勿甭删刪忘抹]*[记記留存][^，,。]{0,14}就(?:可以|行|好|够|夠|得|成)了?[。!！]*$"
+    r"|(?<!不)可以(?:接着|继续)?[聊谈談说說提講讲](?:的|了)?[。!！]*$|公开的[。!！]*$|大家都知道",
     re.IGNORECASE,
 )
-"""A clause of a request to forget that says what is to stay."""
+_NONE_STAYS: Final = re.compile(
+    r"\b(?:nothing|none|neither|not any\w*|no (?:mention|word|trace|record|part|bit)s?) [^,.;!?]*"
+    r"\b(?:can|may|should) stay\b",
+    re.IGNORECASE,
+)
+
+
+def says_what_stays(clause: str) -> bool:
+    """Whether a clause of a request to forget says what is to stay: "The dog can stay", 只记我的狗.
+
+    "Nothing about the ring may stay" asks.
+    """
+    return _STAYS.search(clause) is not None and _NONE_STAYS.search(clause) is None
+
+
 MAY_ASK: Final = re.compile(
     r"\b(?:forget|delet|eras|wip(?:e|ing)|remov|scrub|strik|scrap|drop|clear|scratch|bin|lose|redact"
     # "Keep going!" and "Keep it up!" ask for nothing of the kind.
@@ -53,7 +77,7 @@ MAY_ASK: Final = re.compile(
 
 def asked_for(text: str) -> str:
     """A request to forget without the clauses that say what is to stay."""
-    return "".join(one for one in _clauses(text) if not KEEPS.search(one))
+    return "".join(one for one in _clauses(text) if not says_what_stays(one))
 
 
 def _clauses(text: str) -> list[str]:

@@ -47,6 +47,7 @@ from memograd.memory.reader.forget import MAY_ASK, asked_for
 from memograd.memory.reader.heads import belongs, goes_behind, is_standing, is_telling, leans
 from memograd.memory.reader.held_back import LONGEST, told_by_way_in, without_secrets
 from memograd.memory.reader.idle import is_idle, says_only_when
+from memograd.memory.reader.in_confidence import TOLD_ASIDE, left_open
 from memograd.memory.reader.parts import (
     asks,
     asks_back,
@@ -132,6 +133,8 @@ class TrainedReader:
     def _heard(
         self, setting: Setting, before: tuple[Said, ...], just_now: tuple[Said, ...]
     ) -> Heard:
+        import numpy as np
+
         turn = setting.turn
         role = turn.said_as
         if role in NOT_PEOPLE:
@@ -198,10 +201,15 @@ class TrainedReader:
         if forget and asks_nothing_of_memory(own):
             idle = True
         forget = forget and not idle
-        if OFF_RECORD.match(own) and not kept_back:
+        open_ = [] if kept_back or not NOT_SAVED.search(own) else left_open(self._model, sentences)
+        if OFF_RECORD.match(own) and not kept_back and not open_:
             return Heard(turn, before, secret=True, own=own, may_close=False)
         if NOT_SAVED.search(own) and not kept_back:
-            return Heard(turn, before, forget=True, secret=True, own=own)
+            if not open_:
+                return Heard(turn, before, forget=True, secret=True, own=own)
+            forget = forget or not TOLD_ASIDE.search(own)
+            secret, sentences = True, open_
+            worth = np.concatenate([self._model.worth(one[2], (), [one[2]]) for one in open_])
         if len(own) <= LONGEST:
             sentences, worth = self._with_heads(setting, sentences, worth, told_by_way)
         keep, facts_, asked_, answered = [], [], [], False

@@ -1,0 +1,52 @@
+"""What may be kept of a message that asks not to keep something.
+
+    Between us, I was arrested once. I play the oboe.         the oboe
+    Don't remember the bit about my boss. Just that I teach.   I teach
+
+A wish that is told as an aside holds back its own sentence, and what may have to do with it. One
+that asks for something else to be kept says what.
+
+Invariants: a sentence with the wish is never kept; without an aside only what the message says is
+to be kept is. A mere "off the record" holds back the whole message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from memograd.memory.reader.asked import NOT_SAVED, POINTS_BACK
+
+if TYPE_CHECKING:
+    from memograd.memory.relations import RelationModel
+
+TELLS_FROM: Final = 6  # words of a sentence that tells something beside "between us"
+ANOTHER_MATTER: Final = 0.9
+"""How likely a sentence has nothing to do with the one that is told "between us"."""
+TOLD_ASIDE: Final = re.compile(r"\b(?:between (?:us|you and me)|off the record)\b", re.IGNORECASE)
+_TO_BE_KEPT: Final = re.compile(
+    r"\W*(?:but )?(?:just|only|you (?:can|may|should) (?:keep|remember|note|save)) (?:that )?"
+    r"(?=(?:I|I'?m|my|we|our)\b)|\W*[只就](?:要|用|需)?[记記留](?:住|着|著)?(?=[我俺咱])",
+    re.IGNORECASE,
+)
+"""Opens what is to be kept: "Just that I teach", 只记我养猫."""
+
+
+def left_open(
+    model: RelationModel, sentences: Sequence[tuple[int, int, str]]
+) -> list[tuple[int, int, str]]:
+    """The sentences, with their places, that may be kept."""
+    held = [text for _, _, text in sentences if NOT_SAVED.search(text)]
+    aside = all(TOLD_ASIDE.search(text) and len(text.split()) >= TELLS_FROM for text in held)
+    left = []
+    for start, end, text in sentences:
+        if text in held:
+            continue
+        if opens := _TO_BE_KEPT.match(text):
+            left.append((start + opens.end(), end, text[opens.end() :]))
+        elif held and aside and not POINTS_BACK.search(text):
+            of_it = model.relate(text, (), held)[:, 0]
+            if float(of_it.min()) >= ANOTHER_MATTER:
+                left.append((start, end, text))
+    return left
