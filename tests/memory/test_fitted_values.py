@@ -29,7 +29,7 @@ def memory(tmp_path_factory):
         (["I came to Leeds in 2021", "Sorry, my stamp says 2020"], "in 2020"),
         (["I joined the choir in 1984", "Silly me, it was '86."], "in 1986"),
         (["my handle is mosskettle31", "*13, fat thumbs"], "mosskettle13"),
-        (["Our jam: 4 jars, made with 3 kg of plums", "wait, 5 kg of plums"], "4 jars, made with 5"),
+        (["Our jam: 4 jars, from 3 kg of plums", "wait, 5 kg of plums"], "4 jars, from 5"),
         (["我家有3只鹅5条狗", "说错了，是4条狗，鹅没错"], "3只鹅4条狗"),
         (["我们店有5个师傅7个学徒", "说反了，7个师傅5个学徒"], "7个师傅5个学徒"),
         (["I run 3 vans and 8 bikes", "other way round: 8 vans, 3 bikes"], "8 vans and 3"),
@@ -73,7 +73,7 @@ def test_a_part_of_a_number_is_taken_for_all_of_it(text: str, part: str, whole: 
 @pytest.mark.parametrize(
     ("statement", "message", "right"),
     [
-        ("User has three hundred sheep.", "no, two hundred and six", "has two hundred and six sheep."),
+        ("User has two hundred sheep.", "no, a hundred and six", "has a hundred and six sheep."),
         ("It takes two and a half hours.", "no, three and a half", "three and a half hours."),
         ("用户预算3万。", "不对，2万5", "用户预算2万5。"),
         ("用户说：还欠表哥三万。", "多打一个零……三千，不是三万", "三千。"),
@@ -107,7 +107,7 @@ def test_a_part_replaces_the_like_part(text: str, old: str, new: str, right: str
 @pytest.mark.parametrize(
     ("statement", "message", "right"),
     [
-        ("The hall seats 80 people and has 9 tables.", "14 tables, 80 is correct", "80 people and has 14"),
+        ("The hall has 80 seats and 9 tables.", "14 tables, 80 is correct", "80 seats and 14"),
         ("User takes 50 mg of losartan and 20 mg of statin.", "40 mg of statin", "and 40 mg"),
         ("12棵桃树和9棵梨树", "更正，15棵梨树，桃树的数对", "12棵桃树和15棵梨树"),
         ("老大8岁老二5岁", "是6岁", None),
