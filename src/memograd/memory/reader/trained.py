@@ -53,6 +53,7 @@ from memograd.memory.reader.parts import (
     told_apart,
 )
 from memograd.memory.reader.rules import to_fact
+from memograd.memory.reader.self_corrected import turn_as_meant
 from memograd.memory.reader.sentences import (
     has_secret,
     may_hold_secret,
@@ -115,7 +116,7 @@ class TrainedReader:
             near = spoken_of(last, answered_by(past, turn), [*people])
             asked = question_before(past, turn)
             setting = Setting(
-                turn, speakers, len(people) <= 1, asked, last,
+                turn_as_meant(turn), speakers, len(people) <= 1, asked, last,
                 near=near, alone=alone, earlier=earlier,
             )  # fmt: skip
             found.append(self._heard(setting, said))
