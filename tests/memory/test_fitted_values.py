@@ -34,6 +34,8 @@ def memory(tmp_path_factory):
         (["我们店有5个师傅7个学徒", "说反了，7个师傅5个学徒"], "7个师傅5个学徒"),
         (["I run 3 vans and 8 bikes", "other way round: 8 vans, 3 bikes"], "8 vans and 3"),
         (["我的预算大概三万，想装地暖", "哦不对，最多两万五"], "两万五"),
+        (["my blood group is B negative", "checked my card and it's B positive"], "B positive"),
+        (["我是江西赣州人，想找家馆子", "输入法的锅，打错了，我是江西九江人"], "是江西九江人"),
     ],
 )  # fmt: skip
 def test_a_correction_leaves_one_whole_value(memory, said, right):

@@ -122,7 +122,9 @@ def with_value(
     if told and (counted := counted_anew(old, own)) is not None:
         return Put(*counted)
     found = pointed_at(model, heard, old)
-    if told and found is not None and found.sure >= POINTED:
+    # "Just looked, it's Stansted": where it says one value alone, that is the one.
+    bare = sounds and found is not None and (bare_value(own) or "").endswith(found.new)
+    if told and found is not None and found.sure >= (POINTED_AT_ALL if bare else POINTED):
         return _put_where(found, old, agreed=_agree(found, value))
     if value is not None:
         return _by_rules(found, old, value, typed=True)

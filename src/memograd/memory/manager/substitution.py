@@ -65,7 +65,12 @@ def corrected(old: str, message: str) -> str | None:
             return put(old, named[0].span(), new[0][0].strip())
         rest_old = pattern.sub(lambda m: " " * len(m[0]), rest_old)
         rest_new = pattern.sub(lambda m: " " * len(m[0]), rest_new)
-    return _other_day(old, message) or _other_half_of_day(old, message) or _respelt(old, message)
+    return (
+        _other_day(old, message)
+        or _other_half_of_day(old, message)
+        or _respelt(old, message)
+        or _framed(old, message)
+    )
 
 
 def _alike(value: str, values: Sequence[re.Match[str]]) -> bool:
@@ -239,7 +244,11 @@ _NO_VALUE: Final = re.compile(
     r"^(?:from|by|per|says?|said|according|courtesy|for|since|because)\b|\bones?$|^[ap]\.?m\.?$",
     re.I,
 )
-_LOOKED: Final = re.compile(r"^(?:i'?ve )?(?:just|i) .*\b(?:look|check|read)(?:ed)?\b", re.I)
+_LOOKED: Final = re.compile(
+    r"^(?:(?:i|we|i'?ve|we'?ve|just|so|sorry) )*(?:\w+ (?:and )?){0,3}?"
+    r"(?:look|check|re-?read)(?:ed)?\b",
+    re.I,
+)
 _BEHIND: Final = re.compile(
     r"[.,!?;()]+(?:\s|$)|!+| i (?:mean|meant|should)\b| - | (?:omg|lol|haha|ffs|sorry|duh)\b", re.I
 )
@@ -374,6 +383,30 @@ def _respelt(old: str, message: str) -> str | None:
         _, span, new = max(found)
         return None if new.casefold() == old[slice(*span)].casefold() else put(old, span, new)
     return _renamed(old, message)
+
+
+def _framed(old: str, message: str) -> str | None:
+    """The part in which a Chinese clause differs from one of the message: 怀化 in 我是湖南怀化的,
+    where 湖南衡阳的 was said."""
+    found = set()
+    for mine in re.finditer(r"是([\u4e00-\u9fff]{3,10})(?=[，,。！!？?]|$)", old):
+        for its in re.findall(r"是([\u4e00-\u9fff]{3,10})(?=[，,。！!？?\s]|$)", message):
+            first = _alike_up_to(mine[1], its)
+            last = _alike_up_to(mine[1][first:][::-1], its[first:][::-1])
+            start, end = mine.start(1) + first, mine.end(1) - last
+            new = its[first : len(its) - last]
+            if first >= LEAST_FRAME and 1 < len(new) == end - start:
+                found.add(put(old, (start, end), new))
+    return found.pop() if len(found) == 1 else None
+
+
+def _alike_up_to(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+LEAST_FRAME: Final = 2  # characters that both clauses begin with, behind 是
 
 
 def _renamed(old: str, message: str) -> str | None:

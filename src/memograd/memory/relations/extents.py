@@ -51,6 +51,8 @@ def of_one_extent(item: str, old: Span, message: str, new: Span) -> tuple[Span, 
     elif _OWNS.match(message[new.end :]) and re.search(r"\w['’]s$", item[slice(*old)]):
         old = Span(old.start, old.end - 2)
     old = _of_one_form(item, old, message[slice(*new)])
+    if re.fullmatch(_NUMBER, item[slice(*old)]):  # 两万五 of 最多两万五
+        new = _of_one_form(message, new, item[slice(*old)])
     old = _without_what_stays(item, old, message, new)
     if old.start >= old.end or new.start >= new.end:
         return None
