@@ -73,9 +73,9 @@ def _english(left: str, right: str) -> tuple[str, str] | None:
             continue
         return left[: len(left) - len(old)], right[at:]
     name = _NAME.match(right, at)
-    old = _at_end(_NAME, left)
-    if name is not None and old is not None and left[: len(left) - len(old)].strip():
-        return left[: len(left) - len(old)], right[at:]
+    named = _at_end(_NAME, left)
+    if name is not None and named is not None and left[: len(left) - len(named)].strip():
+        return left[: len(left) - len(named)], right[at:]
     return None
 
 
@@ -96,9 +96,9 @@ def _chinese(left: str, right: str) -> tuple[str, str] | None:
     said = left[at + 1 :]
     if at < 0 or not 0 < len(said) <= LONGEST or re.search(r"[\s，,。！？!?]", said):
         return None
-    new = re.split(r"[\s，,。！？!?]", right[1:])[0]
-    if len(new) < len(said):  # 去厦门出差，不对，去福州
-        return left[: at + 1] + new + said[len(new) :], right[1 + len(new) :]
+    told = re.split(r"[\s，,。！？!?]", right[1:])[0]
+    if len(told) < len(said):  # 去厦门出差，不对，去福州
+        return left[: at + 1] + told + said[len(told) :], right[1 + len(told) :]
     return left[:at], right
 
 
