@@ -10,7 +10,7 @@ import pytest
 
 from memograd.memory import Memory, RawTurn
 from memograd.memory.manager.cues import leaves_alone, without_explained
-from memograd.memory.manager.substitution import put
+from memograd.memory.manager.fitted import put
 from memograd.memory.reader.about import person_meant
 from memograd.memory.reader.asked import speaks_to_nobody
 from memograd.memory.reader.dates_chinese import resolve_chinese

@@ -27,6 +27,9 @@ CORRECTS: Final = re.compile(
     r"|corrected|misremembered|apologies|forgive me|strictly speaking|to be precise"
     r"|make that|i said .* but|mix(?:ed)? .{1,12} up|edit:|, not |\*\w+)\b|\w\*"
     r"|^\W*[说說記记写寫][大小多少早晚高低]了[，,]"
+    # "Just looked at the booking, it's Stansted": it has been so from the beginning.
+    r"|\b(?:checked|looked|re-?read|had a look)\b(?! (?:like|after|forward|out))[^.,;:!?]{0,40}"
+    r"(?:[,;:]? and|[,;:]| -)? ?(?:it'?s|it is|it says)\b"
     r"|[说說讲講記记打写寫搞弄看听聽念敲][错錯混反岔]|嘴瓢|口误|口誤|更正|纠正|糾正|不对|不對|不是.{1,10}是"
     r"|应该是|應該是|手滑|[错錯]了|等等|哦不|噢不|[❌✅]",
     re.IGNORECASE,

@@ -21,19 +21,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.manager.counted import bare_number, number_of, of_one_unit
+from memograd.memory.manager.counted import bare_number, counted_anew, number_of, of_one_unit
 from memograd.memory.manager.cues import ANSWERED, CORRECTS, is_elliptic
+from memograd.memory.manager.fitted import put
 from memograd.memory.manager.past import parts_of, present, shared_content
-from memograd.memory.manager.substitution import (
-    bare_value,
-    corrected,
-    of_one_type,
-    put,
-    put_in_place,
-)
+from memograd.memory.manager.substitution import bare_value, corrected, put_in_place
 from memograd.memory.reader.fact import Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.notes import is_past
+from memograd.memory.statements.value_types import NEGATED, STAYS, of_one_type
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
@@ -123,8 +119,12 @@ def with_value(
     value = corrected(old, own)
     if not told and (value is None or not is_elliptic(own, old)):
         return None
+    if told and (counted := counted_anew(old, own)) is not None:
+        return Put(*counted)
     found = pointed_at(model, heard, old)
-    if told and found is not None and found.sure >= POINTED:
+    # "Just looked, it's Stansted": where it says one value alone, that is the one.
+    bare = sounds and found is not None and (bare_value(own) or "").endswith(found.new)
+    if told and found is not None and found.sure >= (POINTED_AT_ALL if bare else POINTED):
         return _put_where(found, old, agreed=_agree(found, value))
     if value is not None:
         return _by_rules(found, old, value, typed=True)
@@ -172,9 +172,28 @@ def pointed_at(
         return None
     if found.new.rstrip("s") == old[slice(*found.old)].rstrip("s") and found.new.islower():
         return None  # "night trains, honestly" says nothing of one night train
+    if _stays(old[slice(*found.old)], own) or _denied(found.new, own):
+        return None
     if re.search(rf"{re.escape(found.new)} ones?\b", own):
         return None  # "the Australian one" points at a value and is none
     return found
+
+
+def _stays(value: str, message: str) -> bool:
+    """Whether a message says that a value is right: "14 tables, 80 is correct"."""
+    return any(STAYS.match(message[end:]) for _, end in _places(value, message))
+
+
+def _denied(value: str, message: str) -> bool:
+    """Whether it only says what is not so: the second one of "'74, not '84"."""
+    places = _places(value, message)
+    return bool(places) and all(NEGATED.search(message[:start]) for start, _ in places)
+
+
+def _places(value: str, message: str) -> list[tuple[int, int]]:
+    edge = r"(?<!\w)", r"(?!\w)"
+    whole = re.escape(value) if is_chinese(value) else re.escape(value).join(edge)
+    return [found.span() for found in re.finditer(whole, message, re.IGNORECASE)]
 
 
 def surely_pointed(model: RelationModel, heard: Heard, said: str, old: str) -> float:

@@ -42,6 +42,7 @@ from memograd.memory.manager.cues import (
     without_explained,
 )
 from memograd.memory.manager.members import names_members
+from memograd.memory.manager.misread import misreads
 from memograd.memory.manager.other_value import (
     gives_other,
     of_other_value,
@@ -121,6 +122,12 @@ class RelationManager(Rewriter):
         if heard.everything:
             return []  # somebody confirms it first
         heard = _in_plain_words(heard)
+        if misreads(heard, [item for item in items if item.id in recent]):
+            # What the assistant got wrong is no mistake of the user's.
+            items = [item for item in items if item.id not in recent]
+            if not heard.facts and heard.whole and not heard.secret:
+                heard = replace(heard, facts=(replace(heard.as_fact, text=heard.whole),))
+                heard = replace(heard, quotes=(heard.own,), forget=False)
         if heard.turn.said_as != "user" or not items:
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
         if heard.forget:

@@ -19,6 +19,7 @@ import numpy as np
 
 from memograd.memory.language import is_chinese
 from memograd.memory.manager import substitution
+from memograd.memory.manager.counted import counted_anew
 from memograd.memory.manager.cues import (
     ADDS,
     CORRECTS,
@@ -222,7 +223,10 @@ class Rewriter:
         ]
         done: list[tuple[float, MemoryItem, str]] = []
         for one, item in sorted(told, key=lambda pair: -pair[0]):
-            if not done and (text := swapped(present(item.text))) is not None:
+            # "five trucks, three drivers": it may say itself which is which.
+            anew = counted_anew(present(item.text), heard.own)
+            text = anew[0] if anew is not None else swapped(present(item.text))
+            if not done and text is not None:
                 done = [(one, item, text)]
         if not done and len(told) == 2:
             both = swapped_between(present(told[0][1].text), present(told[1][1].text))
@@ -230,7 +234,12 @@ class Rewriter:
                 done = [(*pair, text) for pair, text in zip(told, both, strict=True)]
         if done:
             left.rewritten = left.corrected = True
-            left.used |= {n for n, quote in enumerate(left.quotes) if asks_to_swap(quote)}
+            left.used |= {
+                n
+                for n, quote in enumerate(left.quotes)
+                if asks_to_swap(quote)
+                or any(counted_anew(present(item.text), quote) for _, item, _ in done)
+            }
         elif told:
             one, item = max(told, key=lambda pair: pair[0])
             text = doubted(item.text, heard.day)

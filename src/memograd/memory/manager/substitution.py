@@ -13,65 +13,12 @@ from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from memograd.memory.language import is_chinese, simplified
+from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import ANSWERED
+from memograd.memory.manager.fitted import put
 from memograd.memory.reader.screen_english import is_reaction
+from memograd.memory.statements.value_types import NEGATED, NUMERALS, TYPES, next_word, plain
 
-_DAYS = "mon|tues?|wednes|thurs?|fri|satur|sun"
-_MONTHS = (
-    "january|february|march|april|may|june|july|august|september|october|november|december"
-    "|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
-)
-_UNITS = "two|three|four|five|six|seven|eight|nine"
-_NUMBER_WORDS = (
-    rf"(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:[ -](?:one|{_UNITS}))?"
-    rf"|{_UNITS}|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
-    "|first|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth"
-)
-_ZH = "零〇一二两三四五六七八九十廿卅百千壹贰叁肆伍陆柒捌玖拾佰仟"
-# In this order: what one type has taken, the next ones do not see.
-TYPES: Final = (
-    re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
-    re.compile(
-        rf"(?<!\w)\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{_MONTHS})\b(?: \d{{4}})?"
-        rf"|\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?(?!\d)(?:,? \d{{4}})?"
-        r"|(?<!\d)\d{4}-\d\d-\d\d(?!\d)"
-        rf"|(?:\d{{4}}年)?[\d{_ZH}]{{1,3}}月[\d{_ZH}]{{1,3}}[日号]?",
-        re.I,
-    ),
-    re.compile(rf"(?<=[月，,。\s])初[{_ZH}]|^初[{_ZH}]"),
-    re.compile(rf"\b(?:{_MONTHS})\b(?! \d)|(?<!\d)[\d{_ZH}]{{1,3}}月(?![\d{_ZH}]|份?饼)", re.I),
-    re.compile(
-        r"(?<![\d.])\d{1,2}[:.：]\d{2}(?!\.?\d)(?: ?[ap]\.?m\b\.?)?|(?<!\d)\d{1,2} ?[ap]\.?m\b\.?"
-        rf"|[上下]午[\d{_ZH}]{{1,3}}点半?"
-        # 周二两点 is two o'clock.
-        rf"|(?:(?<=[周期拜][一二三四五六日天])|(?<![周期拜\d{_ZH}]))"
-        rf"[\d{_ZH}]{{1,3}}点(?:半|[\d{_ZH}]{{1,3}}分?)?",
-        re.I,
-    ),
-    re.compile(
-        r"\b(?:once|twice|(?:\d+|two|three|four|five|six) times)(?: an?| per| every)? "
-        r"(?:day|week|month|year|night|hour|fortnight)\b|每[天周月年日晚][\d一二两三四五六]+次",
-        re.I,
-    ),
-    re.compile(rf"\b(?:{_DAYS})(?:days?)?\b|(?:周|星期|礼拜)[一二三四五六日天]", re.I),
-    # B2071, as on a ticket; Sl0thKnight77, as somebody calls himself.
-    re.compile(r"(?<![A-Za-z\d])(?:[A-Za-z]{1,3}-?\d{2,}|[A-Za-z]+\d+[A-Za-z])[A-Za-z\d]*"),
-    re.compile(r"\+?\d[\d\-]*(?: [\d\-]+)+"),
-    re.compile(
-        r"\+?\d[\d,.\-]*\d(?:k\b|th\b|st\b|nd\b|rd\b)?|\d+(?:k\b|st\b|nd\b|rd\b|th\b)?"
-        rf"|\b(?:{_NUMBER_WORDS})\b",
-        re.I,
-    ),
-    re.compile(
-        rf"(?!一个[零〇字数])[{_ZH}]{{1,5}}(?=[个岁年月天号楼层元块万公斤只辆亩米台间套棵桌节])"
-        rf"|(?<![{_ZH}\w])[{_ZH}]{{2,5}}(?=[!！,，。?？\s]|$)"
-    ),
-)
-TIMES: Final = 7  # of the types, the first ones
-_NEGATED: Final = re.compile(
-    r"(?:\bnot|\bnever|isn't|n't|instead of|rather than|不是|而不是|并非)\s*$", re.I
-)
 # Beside the old value: with such a word the other one takes its place.
 _TAKES_BACK: Final = re.compile(
     r"\b(?:not|no|nope|but|meant?|wrote|typed|thought|read|wrong|instead|rather|than|sorry|actually"
@@ -99,7 +46,7 @@ def corrected(old: str, message: str) -> str | None:
         unknown = {
             plain(m[0]): m
             for m in reversed(its)
-            if plain(m[0]) not in known and not _NEGATED.search(rest_new[: m.start()])
+            if plain(m[0]) not in known and not NEGATED.search(rest_new[: m.start()])
         }
         new = list(unknown.values())
         if len(mine) > 1 and len(new) == 1:
@@ -118,12 +65,12 @@ def corrected(old: str, message: str) -> str | None:
             return put(old, named[0].span(), new[0][0].strip())
         rest_old = pattern.sub(lambda m: " " * len(m[0]), rest_old)
         rest_new = pattern.sub(lambda m: " " * len(m[0]), rest_new)
-    return _other_day(old, message) or _other_half_of_day(old, message) or _respelt(old, message)
-
-
-def of_one_type(old: str, new: str) -> bool:
-    """Whether both are a date, a time, a day of the week, ..., or neither is."""
-    return all(bool(pattern.search(old)) == bool(pattern.search(new)) for pattern in TYPES[:TIMES])
+    return (
+        _other_day(old, message)
+        or _other_half_of_day(old, message)
+        or _respelt(old, message)
+        or _framed(old, message)
+    )
 
 
 def _alike(value: str, values: Sequence[re.Match[str]]) -> bool:
@@ -162,18 +109,12 @@ _ORDINALS: Final = {
 }
 _DAY_ALONE: Final = re.compile(
     rf"(?<![\w.])(?:the )?(?P<en>\d{{1,2}}(?:st|nd|rd|th)|{'|'.join(_ORDINALS)})(?!\w)"
-    rf"|(?P<zh>[\d{_ZH}]{{1,3}}[日号])(?!楼|线)",
+    rf"|(?P<zh>[\d{NUMERALS}]{{1,3}}[日号])(?!楼|线)",
     re.I,
 )
 _DAY_IN_DATE: Final = re.compile(
-    rf"(?<!\d)\d{{1,2}}(?:st|nd|rd|th)(?!\w)|(?<=月)[\d{_ZH}]{{1,3}}[日号]", re.I
+    rf"(?<!\d)\d{{1,2}}(?:st|nd|rd|th)(?!\w)|(?<=月)[\d{NUMERALS}]{{1,3}}[日号]", re.I
 )
-
-
-def next_word(text: str, end: int) -> str:
-    """The word behind a place of an English text, empty where none."""
-    found = re.match(r"\s*([^\W\d_]+)", text[end:])
-    return found[1].casefold()[:12] if found else ""
 
 
 def _other_half_of_day(old: str, message: str) -> str | None:
@@ -303,7 +244,11 @@ _NO_VALUE: Final = re.compile(
     r"^(?:from|by|per|says?|said|according|courtesy|for|since|because)\b|\bones?$|^[ap]\.?m\.?$",
     re.I,
 )
-_LOOKED: Final = re.compile(r"^(?:i'?ve )?(?:just|i) .*\b(?:look|check|read)(?:ed)?\b", re.I)
+_LOOKED: Final = re.compile(
+    r"^(?:(?:i|we|i'?ve|we'?ve|just|so|sorry) )*(?:\w+ (?:and )?){0,3}?"
+    r"(?:look|check|re-?read)(?:ed)?\b",
+    re.I,
+)
 _BEHIND: Final = re.compile(
     r"[.,!?;()]+(?:\s|$)|!+| i (?:mean|meant|should)\b| - | (?:omg|lol|haha|ffs|sorry|duh)\b", re.I
 )
@@ -391,10 +336,19 @@ def _instead(old: str, message: str) -> str | None:
         *_OF_ANOTHER,
     ):
         for found in re.finditer(pattern, bare, re.I):
-            at = old.casefold().find(found["old"].strip().casefold())
-            if at >= 0 and found["new"].strip() and not is_reaction(found["new"]):
-                return put(old, (at, at + len(found["old"].strip())), found["new"].strip())
+            span = _place_of(found["old"].strip(), old)
+            if span and found["new"].strip() and not is_reaction(found["new"]):
+                return put(old, span, found["new"].strip())
     return None
+
+
+def _place_of(value: str, text: str) -> tuple[int, int] | None:
+    """Where a text has a value: not the 5 of 15, but the year 1884 for '84."""
+    short = re.fullmatch(r"['’‘]?(\d\d)", value)
+    year = rf"|\b(?:1\d|20){short[1]}\b" if short else ""
+    edge = r"(?<!\d)" if value[:1].isdigit() else "", r"(?!\d)" if value[-1:].isdigit() else ""
+    found = re.search(re.escape(value).join(edge) + year, text, re.IGNORECASE)
+    return found.span() if found and value else None
 
 
 def _respelt(old: str, message: str) -> str | None:
@@ -429,6 +383,30 @@ def _respelt(old: str, message: str) -> str | None:
         _, span, new = max(found)
         return None if new.casefold() == old[slice(*span)].casefold() else put(old, span, new)
     return _renamed(old, message)
+
+
+def _framed(old: str, message: str) -> str | None:
+    """The part in which a Chinese clause differs from one of the message: 怀化 in 我是湖南怀化的,
+    where 湖南衡阳的 was said."""
+    found = set()
+    for mine in re.finditer(r"是([\u4e00-\u9fff]{3,10})(?=[，,。！!？?]|$)", old):
+        for its in re.findall(r"是([\u4e00-\u9fff]{3,10})(?=[，,。！!？?\s]|$)", message):
+            first = _alike_up_to(mine[1], its)
+            last = _alike_up_to(mine[1][first:][::-1], its[first:][::-1])
+            start, end = mine.start(1) + first, mine.end(1) - last
+            new = its[first : len(its) - last]
+            if first >= LEAST_FRAME and 1 < len(new) == end - start:
+                found.add(put(old, (start, end), new))
+    return found.pop() if len(found) == 1 else None
+
+
+def _alike_up_to(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+LEAST_FRAME: Final = 2  # characters that both clauses begin with, behind 是
 
 
 def _renamed(old: str, message: str) -> str | None:
@@ -466,32 +444,3 @@ _FILLERS: Final = re.compile(
 
 _NO_NAMES: Final = "that with name spelt spelled typo sorry mean actually wait user"
 _COMMON: Final = frozenset(_NO_NAMES.split())
-
-
-def plain(value: str) -> str:
-    """A value as values of one type are compared: 9 for "nine", jun 3 for "3rd of June"."""
-    if re.search(rf"\b(?:{_MONTHS})\b", value, re.I):  # "3rd of June" is "June 3"
-        words = re.findall(r"\d+|[a-z]{3,}", value.casefold())
-        return " ".join(sorted(word[:3] for word in words if word not in ("the", "2nd")))
-    bare = re.sub(r"[\s,.:]|(?<=\d) ?[ap]\.?m\.?$", "", value.casefold())
-    # "nine floors" gives no other number than "the 9th floor".
-    if (number := _IN_WORDS.get(bare)) or (number := re.sub(r"(?<=\d)(?:st|nd|rd|th)$", "", bare)):
-        return re.sub(r"days?$", "", number)
-    return bare
-
-
-_NUMBERED = "one/first two/second three/third four/fourth five/fifth six/sixth seven/seventh"
-_NUMBERED += " eight/eighth nine/ninth ten/tenth eleven/eleventh twelve/twelfth"
-_IN_WORDS: Final = {
-    word: str(number)
-    for number, words in enumerate(_NUMBERED.split(), 1)
-    for word in words.split("/")
-}
-
-
-def put(text: str, span: tuple[int, int], value: str) -> str:
-    """The text with the value in that place."""
-    head, behind = text[: span[0]], text[span[1] :]
-    if behind[:1] != value[-1:] == simplified(behind[:1]):
-        span = (span[0], span[1] + 1)  # 21号 in the place of the 12 of 12號
-    return head + (value[:1].upper() + value[1:] if not head else value) + text[span[1] :]

@@ -13,8 +13,8 @@ import re
 from typing import Final
 
 from memograd.memory.manager.past import parts_of
-from memograd.memory.manager.substitution import TYPES
 from memograd.memory.reader.person_chinese import KIN
+from memograd.memory.statements.value_types import TYPES
 
 LONGEST: Final = 60  # characters; what goes on longer says itself what is right
 _SWAPS: Final = re.compile(

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from memograd.memory.manager.substitution import TYPES, corrected
+from memograd.memory.manager.substitution import corrected
+from memograd.memory.statements.value_types import TYPES
 
 _TAKES_BACK: Final = re.compile(
     r"(?<![，,。.…—\s-])[，,。.…—\s-]++(?:"

@@ -59,6 +59,7 @@ from memograd.memory.reader.parts import (
     question_before,
 )
 from memograd.memory.reader.rules import to_fact
+from memograd.memory.reader.self_corrected import turn_as_meant
 from memograd.memory.reader.sentences import (
     goes_on_with_play,
     has_secret,
@@ -123,7 +124,7 @@ class TrainedReader:
             near = spoken_of(last, answered_by(past, turn), [*people])
             asked = question_before(past, turn)
             setting = Setting(
-                turn, speakers, len(people) <= 1, asked, last,
+                turn_as_meant(turn), speakers, len(people) <= 1, asked, last,
                 near=near, alone=alone, earlier=earlier,
             )  # fmt: skip
             just_now = tuple((one.said_as, one.text) for one in past if _is_just_before(one, turn))

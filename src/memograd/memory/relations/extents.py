@@ -15,6 +15,7 @@ import re
 from typing import Final
 
 from memograd.memory.relations.rows import Span
+from memograd.memory.statements.value_types import AROUND_UNIT, whole_number
 
 _EDGES: Final = " \t,，.。!！?？;；:：*\"'“”‘’()（）~/"
 _HAN_NUMERALS: Final = "零〇一二两三四五六七八九十廿卅百千万亿半"
@@ -50,6 +51,8 @@ def of_one_extent(item: str, old: Span, message: str, new: Span) -> tuple[Span, 
     elif _OWNS.match(message[new.end :]) and re.search(r"\w['’]s$", item[slice(*old)]):
         old = Span(old.start, old.end - 2)
     old = _of_one_form(item, old, message[slice(*new)])
+    if re.fullmatch(_NUMBER, item[slice(*old)]):  # 两万五 of 最多两万五
+        new = _of_one_form(message, new, item[slice(*old)])
     old = _without_what_stays(item, old, message, new)
     if old.start >= old.end or new.start >= new.end:
         return None
@@ -75,12 +78,14 @@ def _whole(text: str, span: Span) -> Span:
         start -= 1
     while start < end < len(text) and _joined(text[end - 1], text[end]):
         end += 1
+    if _COUNTS.search(text[start:end]):
+        start, end = whole_number(text, start, end)
     if re.match(r"\d", text[start:end]) and re.search(r"(?<![\w])[+-]$", text[:start]):
         start -= 1
     return Span(start, end)
 
 
-# A letter with its sign (B+, O negative, C#, B型阴性), a number on both sides of its unit.
+# A letter with its sign: B+, O negative, C#, B型阴性.
 _SIGN: Final = r"positive|negative|pos|neg|plus|minus|flat|sharp|major|minor"
 _SIGNED: Final = re.compile(
     rf"(?<![\w+-])[A-Za-z]{{1,2}}(?:(?P<mark>[+＋#-]{{1,2}})(?![\w+#-])| (?P<word>{_SIGN})\b)"
@@ -88,17 +93,12 @@ _SIGNED: Final = re.compile(
     re.IGNORECASE,
 )
 _SIGN_ALONE: Final = re.compile(rf"[+＋#-]{{1,2}}|{_SIGN}|[阴陰阳陽]性", re.IGNORECASE)
-_AROUND_UNIT: Final = re.compile(
-    r"(?<![\d.])\d+ ?(?:quid|pounds?|euros?|dollars?|bucks|foot|feet|ft|stone|st|lbs?|hours?|hrs?|h"
-    r"|m|metres?|meters?|['’]) ?\d+(?!\d|\.\d)"
-    rf"|[{_HAN_NUMERALS}\d]+[米块塊元斤][{_HAN_NUMERALS}\d]+"
-)
 
 
 def _composed(item: str, old: Span, message: str, new: Span) -> tuple[Span, Span] | None:
     """The spans, each with the rest of the value that it is half of; None where the message has
     only the half that cannot stand beside the other one."""
-    for pattern in (_SIGNED, _AROUND_UNIT):
+    for pattern in (_SIGNED, AROUND_UNIT):
         mine, its = _around(pattern, item, old), _around(pattern, message, new)
         if its is not None:
             new = _joint_span(new, its)
@@ -108,7 +108,7 @@ def _composed(item: str, old: Span, message: str, new: Span) -> tuple[Span, Span
             old = _joint_span(old, mine)
             if pattern is _SIGNED and (name := _of_one_letter(mine, its)) is not None:
                 old, new = Span(*mine.span(name)), Span(*its.span(name))
-        elif pattern is _AROUND_UNIT:
+        elif pattern is AROUND_UNIT:
             counted = re.match(r"\d+ ?([^\W\d]+)", message[new.start :])
             if counted is not None and counted[1] in mine[0]:  # "6 foot" for "5 foot 10"
                 old, new = _joint_span(old, mine), Span(new.start, new.start + counted.end())

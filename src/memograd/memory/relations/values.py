@@ -31,6 +31,7 @@ from memograd.memory.relations.extents import of_one_extent
 from memograd.memory.relations.gate import EARLY, digest
 from memograd.memory.relations.rows import Span
 from memograd.memory.relations.weights import Weights
+from memograd.memory.statements.value_types import NUMERALS
 
 DEPTHS: Final = (EARLY, 5, 8)  # layers behind which the encoder is looked at
 LONGEST: Final = 10  # tokens of a value
@@ -129,6 +130,7 @@ def pointed_at(
     return None
 
 
+_IS_ONE: Final = re.compile(rf"[\d.,:/+-]+|[{NUMERALS}]+|[A-Za-z\d]+")
 _NO_NAME: Final = re.compile(r"\ban? [a-z][\w-]*$")
 
 
@@ -165,9 +167,10 @@ def _places(tokens: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _said_once(value: str) -> str:
-    """周日 of 周日周日."""
+    """周日 of 周日周日, but 2020 of 2020 and coco of coco: a number or a word is no value twice."""
     half = len(value) // 2
-    return value[:half] if half > 1 and value[:half] == value[half:] else value
+    twice = half > 1 and value[:half] == value[half:]
+    return value[:half] if twice and not _IS_ONE.fullmatch(value) else value
 
 
 def _norm(x: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:

@@ -1,0 +1,108 @@
+"""A message that corrects itself as it goes, as it was meant.
+
+    on the 14th, no, I tell a lie, the 15th of July   ->  on the 15th of July
+    he just turned thirteen no sorry thirty           ->  he just turned thirty
+    我家有十二亩，噢不是，十一亩地                     ->  我家有十一亩地
+
+Who speaks or dictates leaves the wrong value standing before the right one. Invariant: what goes is
+one value and the words that take it back, only where a value of the same form, or what is said
+with the same word before it, stands right behind them; all else stays as it is. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from memograd.memory.records.turns import RawTurn
+from memograd.memory.statements.value_types import NUMERALS, TYPES
+
+LONGEST: Final = 8  # characters behind the word that both begin with
+_DATES: Final = TYPES[1]
+_LIES: Final = r"i (?:tell a )?lied?|i mean(?:t)?|i'm wrong|that's wrong"
+_TAKES_BACK: Final = re.compile(
+    r"(?P<gap>\s*(?:[,;(–—-]|\.\.+|…)?\s*)\b(?:"
+    rf"(?:no|nope|wait|hang on|hold on|sorry|oops|scratch that|correction|{_LIES})"
+    r"(?:[\s,.…–—-]+(?:no|wait|sorry|actually|hang on|hold on|make that|it'?s|it was"
+    rf"|{_LIES}))+"
+    rf"|scratch that|correction|make that|or rather|i (?:tell a )?lie|i mean|(?<=, )no(?=,)"
+    r"|(?<=[–—-] )no(?=,))[\s,:.…–—-]+",
+    re.IGNORECASE,
+)
+_TAKES_BACK_ZH: Final = re.compile(
+    r"[\s，,。.…—]+(?:[哦噢啊呃额诶哎欸]+\s*)?(?:不对不对|不对|不對|不是不是|不是|[说說记記打讲講写寫搞][错錯]了?"
+    r"|[错錯]了|口误|口誤|更正(?:一下)?)(?:[\s，,。.！!…—]+(?:应该)?是?|(?:应该)是)"
+)
+_CAN_LEAD: Final = re.compile(
+    r"(?:(?:on|in|at|to|from|by|for|the|a|an|about|around|nearly|my|is|are|it'?s)\s+){0,2}", re.I
+)
+_ORDINAL: Final = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)\b", re.IGNORECASE)
+_NAME: Final = re.compile(r"[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){0,2}")
+_COUNTED_ZH: Final = re.compile(rf"(?:[{NUMERALS}万亿半]+|\d[\d.,]*)[\u4e00-\u9fff]?")
+_SAME_WORD_ZH: Final = re.compile(r"[在是去到叫姓住]")
+
+
+def turn_as_meant(turn: RawTurn) -> RawTurn:
+    """What a user said, without what the same message takes back; others' words as they are."""
+    meant = as_meant(turn.text) if turn.said_as == "user" else turn.text
+    return turn if meant == turn.text else replace(turn, text=meant)
+
+
+def as_meant(text: str) -> str:
+    """The message without the values that it takes back itself."""
+    for takes_back, resolved in ((_TAKES_BACK, _english), (_TAKES_BACK_ZH, _chinese)):
+        start = 0
+        while (found := takes_back.search(text, start)) is not None:
+            meant = resolved(text[: found.start()], text[found.end() :])
+            start = found.end() if meant is None else len(meant[0])
+            text = text if meant is None else meant[0] + meant[1]
+    return text
+
+
+def _english(left: str, right: str) -> tuple[str, str] | None:
+    """What is left of both sides, where one value takes another one's place."""
+    lead = _CAN_LEAD.match(right)
+    at = lead.end() if lead else 0
+    for pattern in (*TYPES, _ORDINAL):
+        new = pattern.match(right, at)
+        old = _at_end(pattern, left)
+        if new is None and pattern is _ORDINAL:  # "the 14th, no, the 15th of July"
+            new = _DATES.match(right, at)
+        if new is None or old is None or new[0].casefold() == old.casefold():
+            continue
+        return left[: len(left) - len(old)], right[at:]
+    name = _NAME.match(right, at)
+    named = _at_end(_NAME, left)
+    if name is not None and named is not None and left[: len(left) - len(named)].strip():
+        return left[: len(left) - len(named)], right[at:]
+    return None
+
+
+def _chinese(left: str, right: str) -> tuple[str, str] | None:
+    for pattern in (*TYPES, _COUNTED_ZH):
+        for lead in range(2):
+            new, old = pattern.match(right, lead), _at_end(pattern, left)
+            if new is None or old is None or new[0] == old:
+                continue
+            if pattern is _COUNTED_ZH and old[-1:] != new[0][-1:]:
+                continue  # 六岁 and 三年级 are no two values of one thing
+            before = left[: len(left) - len(old)]
+            if lead and not before.endswith(right[0]):
+                continue
+            return before, right[lead:]
+    word = _SAME_WORD_ZH.match(right)
+    at = left.rfind(word[0]) if word is not None else -1
+    said = left[at + 1 :]
+    if at < 0 or not 0 < len(said) <= LONGEST or re.search(r"[\s，,。！？!?]", said):
+        return None
+    told = re.split(r"[\s，,。！？!?]", right[1:])[0]
+    if len(told) < len(said):  # 去厦门出差，不对，去福州
+        return left[: at + 1] + told + said[len(told) :], right[1 + len(told) :]
+    return left[:at], right
+
+
+def _at_end(pattern: re.Pattern[str], text: str) -> str | None:
+    """The value that a text ends with."""
+    places = list(pattern.finditer(text))
+    return places[-1][0] if places and places[-1].end() == len(text) else None

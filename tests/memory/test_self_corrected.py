@@ -1,0 +1,54 @@
+"""A message that corrects itself says what was meant, and others stay as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from memograd import Memory
+from memograd.memory.reader.self_corrected import as_meant
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("My scan is on the 3rd, no, sorry, the 13th of May.", "My scan is on the 13th of May."),
+        ("My boy is nine no sorry ten now", "My boy is ten now"),
+        ("I've got four, no, I lie, five grandchildren.", "I've got five grandchildren."),
+        ("We're moving to Dundee, no wait, I mean Perth, soon.", "We're moving to Perth, soon."),
+        ("it's tuesday i mean wednesday at 3", "it's wednesday at 3"),
+        ("我家承包了八亩，哦不对，九亩鱼塘", "我家承包了九亩鱼塘"),
+        ("我妹妹在长沙，不对，在株洲读大学", "我妹妹在株洲读大学"),
+        ("我下周去厦门出差，哦不对，是去福州", "我下周去福州出差"),
+        ("我每周三，啊不是，每周四去打羽毛球", "我每周四去打羽毛球"),
+    ],
+)
+def test_the_value_that_is_taken_back_goes(said: str, meant: str) -> None:
+    assert as_meant(said) == meant
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "No, sorry, Tuesday. I have no idea why I said Monday",
+        "I mean it, three dogs is enough",
+        "I love Rome, I mean who doesn't",
+        "She is 40, no children",
+        "I got two, sorry to hear you got none",
+        "是八亩，不是九亩",
+        "孩子六岁，不对外上课",
+        "我在长沙，不是在株洲",
+        "他说错了，我没吭声",
+    ],
+)
+def test_what_takes_nothing_back_stays(said: str) -> None:
+    assert as_meant(said) == said
+
+
+def test_only_what_was_meant_is_remembered(tmp_path):
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        memory.add("My scan is on the 3rd, no, sorry, the 13th of May.", user_id="ann")
+        memory.add("我家承包了八亩，哦不对，九亩鱼塘", user_id="bo")
+        [scan] = [one["memory"] for one in memory.get_all(user_id="ann")["results"]]
+        [pond] = [one["memory"] for one in memory.get_all(user_id="bo")["results"]]
+    assert "13" in scan and "3rd" not in scan.replace("13th", "") and "sorry" not in scan
+    assert "九亩" in pond and "八亩" not in pond
