@@ -54,7 +54,6 @@ from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, forgotten
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
-from memograd.memory.manager.taken_back import as_meant
 from memograd.memory.reader import people_chinese
 from memograd.memory.reader.asked import asked_plainly
 from memograd.memory.reader.fact import Fact, Heard
@@ -419,13 +418,10 @@ def _perhaps(sentence: str, text: str) -> float:
 
 
 def _in_plain_words(heard: Heard) -> Heard:
-    """The message with the common word for taking something back and without values that it takes
-    back itself, its own words without what explains a character."""
-    turn = replace(heard.turn, text=as_meant(asked_plainly(heard.turn.text)))
-    own = as_meant(asked_plainly(without_explained(heard.own)))
-    facts = tuple(replace(fact, text=as_meant(fact.text)) for fact in heard.facts)
-    whole, stated = as_meant(heard.whole), as_meant(heard.stated)
-    return replace(heard, turn=turn, own=own, facts=facts, whole=whole, stated=stated)
+    """The message with the common word for taking something back, its own words without what
+    explains a character."""
+    turn = replace(heard.turn, text=asked_plainly(heard.turn.text))
+    return replace(heard, turn=turn, own=asked_plainly(without_explained(heard.own)))
 
 
 def _as_request(heard: Heard) -> Heard:

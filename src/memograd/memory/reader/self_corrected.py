@@ -2,7 +2,7 @@
 
     on the 14th, no, I tell a lie, the 15th of July   ->  on the 15th of July
     he just turned thirteen no sorry thirty           ->  he just turned thirty
-    我家有十二亩，噢不是，十一亩地                     ->  我家有十一亩地
+    我家有十二亩地，噢不是，十一亩                     ->  我家有十一亩地
 
 Who speaks or dictates leaves the wrong value standing before the right one. Invariant: what goes is
 one value and the words that take it back, only where a value of the same form, or what is said
@@ -12,6 +12,7 @@ with the same word before it, stands right behind them; all else stays as it is.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -31,7 +32,7 @@ _TAKES_BACK: Final = re.compile(
     re.IGNORECASE,
 )
 _TAKES_BACK_ZH: Final = re.compile(
-    r"[\s，,。.…—]+(?:[哦噢啊呃额诶哎欸]+\s*)?(?:不对不对|不对|不對|不是不是|不是|[说說记記打讲講写寫搞][错錯]了?"
+    r"[\s，,。.…—]+(?:[哦噢啊呃额诶哎欸]+\s*)?(?:(?<=[哦噢啊呃额诶哎欸])不(?![对對是])|不对不对|不对|不對|不是不是|不是|[说說记記打讲講写寫搞][错錯]了?"
     r"|[错錯]了|口误|口誤|更正(?:一下)?)(?:[\s，,。.！!…—]+(?:应该)?是?|(?:应该)是)"
 )
 _CAN_LEAD: Final = re.compile(
@@ -40,6 +41,8 @@ _CAN_LEAD: Final = re.compile(
 _ORDINAL: Final = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)\b", re.IGNORECASE)
 _NAME: Final = re.compile(r"[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){0,2}")
 _COUNTED_ZH: Final = re.compile(rf"(?:[{NUMERALS}万亿半]+|\d[\d.,]*)[\u4e00-\u9fff]?")
+_NOUN: Final = re.compile(r" [a-z]{3,12}$|(?<=[\u4e00-\u9fff])[\u4e00-\u9fff]$")
+_STANDS_ALONE: Final = re.compile(r"\s*(?:[,.;!?，。；！？]|$)")
 _SAME_WORD_ZH: Final = re.compile(r"[在是去到叫姓住]")
 
 
@@ -72,6 +75,8 @@ def _english(left: str, right: str) -> tuple[str, str] | None:
         if new is None or old is None or new[0].casefold() == old.casefold():
             continue
         return left[: len(left) - len(old)], right[at:]
+    if (whole := _beside_its_noun(TYPES, left, right[at:])) is not None:
+        return whole
     name = _NAME.match(right, at)
     named = _at_end(_NAME, left)
     if name is not None and named is not None and left[: len(left) - len(named)].strip():
@@ -91,6 +96,8 @@ def _chinese(left: str, right: str) -> tuple[str, str] | None:
             if lead and not before.endswith(right[0]):
                 continue
             return before, right[lead:]
+    if (whole := _beside_its_noun((*TYPES, _COUNTED_ZH), left, right)) is not None:
+        return whole
     word = _SAME_WORD_ZH.match(right)
     at = left.rfind(word[0]) if word is not None else -1
     said = left[at + 1 :]
@@ -100,6 +107,22 @@ def _chinese(left: str, right: str) -> tuple[str, str] | None:
     if len(told) < len(said):  # 去厦门出差，不对，去福州
         return left[: at + 1] + told + said[len(told) :], right[1 + len(told) :]
     return left[:at], right
+
+
+def _beside_its_noun(
+    patterns: Sequence[re.Pattern[str]], left: str, right: str
+) -> tuple[str, str] | None:
+    """Both sides with the value that stands alone on the right before the noun on the left."""
+    noun = _NOUN.search(left)
+    for pattern in patterns:
+        new = pattern.match(right)
+        if noun is None or new is None or not _STANDS_ALONE.match(right, new.end()):
+            continue
+        bare = left[: noun.start()]
+        old = _at_end(pattern, bare)
+        if old is not None and old != new[0]:
+            return bare[: len(bare) - len(old)] + new[0] + noun[0], right[new.end() :]
+    return None
 
 
 def _at_end(pattern: re.Pattern[str], text: str) -> str | None:
