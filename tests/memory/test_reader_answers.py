@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.memory.test_write_path import Answering
 
 from memograd.memory.reader import TrainedReader
-from memograd.memory.reader.answers import only_offers, told_in_full
+from memograd.memory.reader.answers import begins_bare, only_offers, told_in_full
 from memograd.memory.records.turns import RawTurn
 
 NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
@@ -100,3 +100,16 @@ def test_short_answers_are_kept(question: str, answer: str, fact: str) -> None:
     asked = RawTurn("a", "assistant", question, NOON, 0)
     [heard] = TrainedReader(model).hear([RawTurn("b", "user", answer, NOON, 0)], [asked])
     assert [one.text for one in heard.facts if fact in one.text]
+
+
+def test_what_stands_before_a_question_is_no_part_of_the_answer() -> None:
+    asked = "Before I plan the barbecue: do you eat pork?"
+    assert told_in_full(asked, "nope") == "I do not eat pork"
+    assert told_in_full("冒昧问一句，您结婚了吗？", "结了") == "我结婚了"
+
+
+def test_a_chinese_answer_may_begin_with_a_plain_yes_or_no() -> None:
+    assert begins_bare("要不要把字放大一点?", "要的要的,我老花380度")
+    assert begins_bare("以后都用表格给您整理,可以吗?", "可别 就正常说话")
+    assert not begins_bare("您住哪里?", "没 我住北京")
+    assert not begins_bare("您住北京吗?", "我住上海,不过在北京上班")

@@ -83,3 +83,17 @@ def test_the_choices_below_a_question_are_read_where_an_answer_points_at_one() -
         ("Advanced, in June", "Which exam?"),
     ):
         assert question_before([asked], RawTurn("D1:2", "user", answer, NOON, 1)) == question
+
+
+def test_a_letter_chooses_of_a_list_in_one_line() -> None:
+    asked = "How shall I talk to you? A) formal B) relaxed, first names C) strictly facts"
+    told = "How shall I talk to you? strictly facts"
+    assert chosen(asked, "C.") == (told, "strictly facts")
+    assert chosen(asked, "C, life's too short") == (told, "strictly facts, life's too short")
+    assert chosen(asked, "D") is None
+    assert chosen(asked, "a friend of mine is formal") is None
+
+
+def test_one_of_two_joined_by_and_is_chosen_in_chinese() -> None:
+    told, choice = chosen("周三上午和周四下午您哪个方便？", "后一个，周三我要去收货") or ("", "")
+    assert told == "周四下午您哪个方便？" and choice.startswith("周四下午")

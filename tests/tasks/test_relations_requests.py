@@ -18,6 +18,7 @@ from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_g
 from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.weights import read_weights
 from memograd.tasks.relations.requests import fitted_requests, told_requests
+from memograd.tasks.relations.wording import DialogueReader
 
 TOLD: list[Any] = [
     ["u", "I'm a bailiff in Leith and I owe my brother Stavros six thousand.",
@@ -75,3 +76,9 @@ def test_a_gate_that_weighs_other_evidence_is_refused() -> None:
     other = Linear(np.ones(3, np.float32), 0.0, 0.0)
     with pytest.raises(BadInput, match=r"weighs 3 kinds of evidence.*--only requests"):
         RelationManager(RelationModel(weights, replace(gate, requests=other)))
+
+
+def test_a_confidence_is_worded_as_a_memory_hears_it() -> None:
+    reader = DialogueReader()
+    said = "Between us, I was arrested once in my twenties for a dare. I play the oboe."
+    assert reader.worded("user", said, None, ["I play the oboe"]) == ["User plays the oboe."]

@@ -60,6 +60,10 @@ _ASKS: Final = re.compile(
     r"(?P<verb>do|are|have) you (?P<rest>[^,;:?!.()]{2,60})\?",
     re.IGNORECASE,
 )
+_LEADS_IN: Final = re.compile(
+    r"^(?:before|so that|for|just|one|quick|to)\b[^:?]{2,60}[:,] (?=\w+ you\b)", re.I
+)
+"""Says why it is asked: "Before I plan the barbecue: do you eat pork?"."""
 # What is asked of this talk, and not of who speaks.
 _OF_TALK: Final = re.compile(
     r"\b(?:me|this|that|these|those|it|them|want|need|mean|think|know|remember|mind|prefer|sure|ready|or"
@@ -101,7 +105,7 @@ def told_in_full(question: str, answer: str) -> str | None:
 
 
 def _in_english(question: str, answer: str) -> str | None:
-    asks = _ASKS.fullmatch(question)
+    asks = _ASKS.fullmatch(_LEADS_IN.sub("", question))
     if asks is None or _OF_TALK.search(asks["rest"]):
         return None
     verb, rest = asks["verb"].casefold(), re.sub(r"\byour\b", "my", asks["rest"].strip())

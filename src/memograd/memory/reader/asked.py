@@ -70,7 +70,7 @@ POINTS_BACK: Final = re.compile(
 FORGETS: Final = re.compile(
     r"^\W*(?:(?:can|could|would|will) (?:you|u|ya) |(?:please|pls|plz|actually|ok|nah|no|and|oh"
     r"|so|eh|also),? )*"
-    r"(?:wipe|erase|delete|remove|scrub|strike|forget|drop|clear|scratch|bin|lose|redact|unsee"
+    r"(?:wipe|erase|delete|remove|scrub|strike|forget|drop|clear|scratch|bin|lose|redact|unsee|unsay"
     r"|take)"
     r" (?:out |off )?(?:the |my |that |what |about |this |all |everything)(?!.*\b(?:file|photo"
     r"|app|email|folder|line \d|column"
@@ -80,7 +80,7 @@ FORGETS: Final = re.compile(
     r" (?:rubbed out|forgotten|erased|deleted|wiped|struck out)\b"
     r"|\b(?:don'?t|do not|needn'?t|no need to|please stop) (?:hang(?:ing)?|hold(?:ing)?) on to"
     r" (?:all|any|that|this|it|my|the|what|anything|everything)\b(?! (?:receipt|ticket|paper))"
-    r"|^\W*(?:please,? )?(?:wipe|erase|delete|remove|scrub|redact|unsee) (?:that|this|it)"
+    r"|^\W*(?:please,? )?(?:wipe|erase|delete|remove|scrub|redact|unsee|unsay) (?:that|this|it)"
     r"(?=[,.!?]|$)"
     r"|(?:^|(?<=[，。！？,.!? ]))(?![他她它])[^，。]{0,16}(?:给我|帮我|都|就|全)?"
     r"(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了|掉)|清掉|撤[回掉]|忘了[吧它]|忘掉)"

@@ -66,6 +66,16 @@ _HEAD: Final = re.compile(
 _LISTED: Final = re.compile(
     r"^[ \t]*(?:\d{1,2}|[a-dA-D])[.)、：:][ \t]*(?P<choice>[^\n]+?)[ \t]*$", re.MULTILINE
 )
+# All in one line: "A) formal B) relaxed C) strictly facts".
+_LETTERS: Final = ("first", "second", "third")
+_IN_LINE: Final = re.compile(
+    r"(?<!\w)[a-d1-4][).:]\s+(?P<choice>[^?]+?)(?=[,;]?\s+[a-d1-4][).:]\s|[?.]?\s*$)", re.IGNORECASE
+)
+_LETTER: Final = re.compile(
+    r"\W*(?:option )?(?:(?P<first>[a1])|(?P<second>[b2])|(?P<third>[c3]))"
+    r"(?:[).,;:]+(?:\s*(?P<reason>\S.*))?|\W*$)",
+    re.IGNORECASE | re.DOTALL,
+)
 _WHICH: Final = re.compile(r"\W*(?:which|who|what|how|when|where)\b", re.IGNORECASE)
 _WHICH_THEN: Final = re.compile(r"(?<=\w)[.?!] +(?:which|what)\b[^.?!]*[?.! ]*$", re.IGNORECASE)
 """A question behind the sentence that has the choices."""
@@ -79,6 +89,13 @@ _PREPOSITION: Final = re.compile(
 def chosen(question: str, answer: str) -> tuple[str, str] | None:
     """The question with the choice alone, and the choice; None where the answer points at none."""
     chinese = language_of(question) == "zh"
+    in_line = list(_IN_LINE.finditer(question))
+    if len(in_line) > 1 and (letter := _LETTER.fullmatch(answer)) and "\n" not in question:
+        number = next(n for n, name in enumerate(_LETTERS) if letter[name])
+        if number < len(in_line):
+            choice = in_line[number]["choice"].strip()
+            reason = f", {letter['reason']}" if letter["reason"] else ""
+            return f"{question[: in_line[0].start()].rstrip()} {choice}", choice + reason
     first, comma, reason = _clauses(answer)
     found = (_POINTS_ZH if language_of(first) == "zh" else _POINTS).fullmatch(first)
     if found is None:

@@ -118,7 +118,12 @@ _STANDING: Final = re.compile(
     r"(?:bullet(?:s| ?points?)|emojis?|exclamation (?:marks?|points?)|markdown|headings|headers"
     r"|tables|jargon"
     r"|(?:em )?dashes|hashtags|capitals|numbered lists|long (?:answers|replies)|slang"
-    r"|abbreviations)\b)",
+    r"|abbreviations)\b"
+    r"|when(?:ever)? you (?:answer|reply|respond|write|talk|speak|explain)\b"
+    r"|(?:from (?:now|here) on(?:wards)?|going forward|in (?:the )?future),? (?:please,? )?"
+    r"(?:answer|reply|write|use|speak|talk|keep|give me|call|address)\b"
+    r"|(?:answer|reply|write|use|speak|talk|keep|give me|call|address)\b[^.!?]{0,60}"
+    r"\b(?:from (?:now|here) on(?:wards)?|going forward|in (?:the )?future)\b)",
     re.IGNORECASE,
 )
 

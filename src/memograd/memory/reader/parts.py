@@ -180,12 +180,18 @@ _CHOICES: Final = re.compile(
 )
 
 
+_CHOICES_IN_LINE: Final = re.compile(
+    r"([^\n.!]{3,160}\?)\s+[aA1][).:]\s[^\n]+?\s[bB2][).:]\s[^\n]+$"
+)
+
+
 def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     """The question that the turn may answer; a short one with the exchange before it."""
     if not past or past[-1].speaker == turn.speaker or past[-1].said_as in NOT_PEOPLE:
         return None
     # Only the end is looked at, which costs nothing however much was said.
-    if listed := _CHOICES.search(past[-1].text.rstrip()[-_LONGEST_ASKED:]):
+    end = past[-1].text.rstrip()[-_LONGEST_ASKED:]
+    if listed := _CHOICES.search(end) or _CHOICES_IN_LINE.search(end):
         return (listed[0] if chosen(listed[0], turn.text) else listed[1]).strip()
     sentences = split_sentences(past[-1].text)
     told = past[-1].said_as == "assistant" and sentences and sentences[-1].endswith("。")
@@ -232,4 +238,6 @@ def _only_reacts(sentence: str) -> bool:
     if language_of(sentence) == "zh":
         return False
     bare = screen_english.strip_openers(sentence, ())
+    if re.match(r"your (?:\w+ ){1,4}(?:is|are|says?|has|have|shows?|was|were)\b", bare, re.I):
+        return False  # "Your list says metformin. Are you still taking it?"
     return not bare or screen_english.is_reaction(bare) or screen_english.praises(bare)

@@ -86,7 +86,7 @@ _IMPERATIVE: Final = re.compile(
     re.IGNORECASE,
 )
 _PROCEDURAL: Final = re.compile(
-    r"^(?:please )?(?:from now on|in (?:the )?future|going forward|always|never"
+    r"^(?:please )?(?:from (?:now|here) on|in (?:the )?future|going forward|always|never"
     r"|don't ever|do not ever|whenever (?:i|you)|when(?:ever)? (?:you|i) (?:answer"
     r"|reply|respond|write|ask)|"
     r"every time|(?:only |please )?(?:answer|reply|respond|speak|talk|write|address"

@@ -155,6 +155,7 @@ _FICTION: Final = re.compile(
     re.IGNORECASE,
 )
 """A task about somebody who does not exist, to the end of its sentence."""
+_DIGIT: Final = "(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)"
 _SECRET: Final = re.compile(
     r"(?<![A-Za-z])(?:pass ?(?:word|code|phrase|wd)|pwd|pin(?: (?:code|number))?|cvv|cvc|otp"
     r"|api[ _-]?key"
@@ -193,6 +194,10 @@ _SECRET: Final = re.compile(
     r"(?:hash(?: key| sign)?(?! ?brown)|star(?: key)?|pound (?:key|sign))(?![\w-])"
     r"|\b(?:hash|star|pound key) (?:and |then )*\d{4,8}(?![\d:/%])"
     r"|\bpass(?:['’]s| is| was|:) (?=[A-Za-z])(?=\S*\d)[^\s,.]{6,}"
+    # In words: "the bank pin is eight two one seven", 密码是幺三五七.
+    r"|(?<![A-Za-z])(?:pins?|pass ?codes?|codes?|combination)(?![A-Za-z])[^.!?\n]{0,40}?"
+    rf"\b(?:{_DIGIT}[ -]){{3,}}{_DIGIT}\b"
+    r"|(?:密[码碼]|口令)[^。！？\n]{0,8}?[零〇一二三四五六七八九幺]{4,}"
     # Turns open a safe, and the digits on the back of a card pay: 右三圈停17再左转到42就开.
     r"|(?:\b(?:safe|lock|padlock|combination|combo|dial)\b|保[险險][柜櫃箱]|密[码碼][锁鎖箱])[^.!?。！？\n]{0,30}"
     r"(?:left|right|clockwise|[左右])[^.!?。！？\n]{0,12}?\d{1,2}(?!\d)[^.!?。！？\n]{0,20}"

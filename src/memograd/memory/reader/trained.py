@@ -82,6 +82,8 @@ _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|�
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 LEAST_TEXT: Final = 20
 """Characters of a text that is handed over with a task; spaces and marks are fewer."""
+_LABEL: Final = re.compile(r"^[\w' ]{2,24}: ?(?=(?:i|i'?m|i'?ve|my|we)\b)", re.IGNORECASE)
+"""Says what kind of question follows: "excel q: i run a kennel"."""
 SITTING: Final = timedelta(hours=1)
 DATED_ABOVE: Final = 0.28
 """The worth from which "Driving test tomorrow, I feel sick" is kept."""
@@ -245,7 +247,7 @@ class TrainedReader:
             asked = points or (first and heads and not asks_back(text))
             full = told_in_full(setting.question, text) if setting.question and only else None
             answers = setting.question if asked or full else None
-            plain = full is not None or BARE_ANSWER.match(text) is not None
+            plain = full is not None or points or BARE_ANSWER.match(text) is not None
             bare = answers and only and plain and not only_offers(answers)
             least = (
                 self.thresholds.keep_answer_above
@@ -312,7 +314,7 @@ class TrainedReader:
             by_the_way = BY_THE_WAY.match(text) or (handed_over and not asks(text))
             told = bool(start and by_the_way and _FIRST_PERSON.search(text))
             if not told and setting.to_agent and not is_chinese(text):
-                left = without_asking(text)
+                left = _LABEL.sub("", without_asking(text))
                 told, read = left != text, (left, ())
             if told:
                 alone = self._model.worth(*read, [read[0]])[0]

@@ -21,7 +21,7 @@ from memograd.memory.reader.trained import TrainedReader
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.relations.rows import Span
 from memograd.memory.relations.thresholds import Thresholds
-from memograd.memory.relations.weights import WORTHS
+from memograd.memory.relations.weights import RELATIONS, WORTHS
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
@@ -92,6 +92,13 @@ class _StandIn:
         self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
     ) -> bool:
         return True
+
+    def relate(
+        self, message: str, before: Sequence[tuple[str, str]], texts: Sequence[str]
+    ) -> np.ndarray:
+        found = np.full((len(texts), len(RELATIONS)), 1 - self.sure, dtype=np.float32)
+        found[:, RELATIONS.index("unrelated")] = self.sure
+        return found
 
     def holds_secret(
         self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
