@@ -36,13 +36,14 @@ class DialogueReader:
     def __init__(self) -> None:
         self._reader = reader_keeping(self._quoted, _SURE)
         self._quotes: list[Span] = []
+        self._text = ""
         self._before: list[RawTurn] = []
 
     def worded(self, role: str, text: str, at: str | None, quotes: Sequence[str]) -> list[str]:
         """The item that each quotation of this turn becomes; "" where the reader keeps none."""
         time = datetime.fromisoformat(at or DAY)
         turn = RawTurn(f"D1:{len(self._before) + 1}", role, text, time, 1, role=role)
-        self._quotes = spans_of(quotes, text)
+        self._quotes, self._text = spans_of(quotes, text), text
         heard = self._reader.hear([turn], self._before)[0]
         self._before.append(replace(turn))
         found = []
@@ -53,11 +54,10 @@ class DialogueReader:
         return found
 
     def _quoted(self, message: str, segments: Sequence[str], role: str) -> list[bool]:
-        """Which segments a quotation says are worth keeping."""
-        return [
-            any(holds(segment, quote) for quote in self._quotes)
-            for segment in spans_of(segments, message)
-        ]
+        """Which segments a quotation says are worth keeping; a part may be read alone."""
+        at = max(0, self._text.find(message))
+        placed = [Span(one.start + at, one.end + at) for one in spans_of(segments, message)]
+        return [any(holds(segment, quote) for quote in self._quotes) for segment in placed]
 
 
 Keeping = Callable[[str, Sequence[str], str], Sequence[bool]]
