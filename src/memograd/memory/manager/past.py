@@ -161,9 +161,11 @@ def _no_more_said(new: str, old: str) -> str:
     there is no such one or it cannot be read alone."""
     parts, still = parts_of(old), {part for part, _ in parts_of(present(new))}
     gone = [n for n, (part, _) in enumerate(parts) if part not in still]
-    if len(gone) != 1 or len(gone) == len(parts) or not is_readable(old, parts[gone[0]][0]):
+    if len(gone) != 1 or len(gone) == len(parts):
         return old
-    return left_of(old, parts, gone)
+    part = parts[gone[0]][0]
+    alone = _WITH_SUBJECT.match(part) or is_chinese(part)  # "A1c 6.2" says nothing alone
+    return left_of(old, parts, gone) if alone and is_readable(old, part) else old
 
 
 def _noted_behind(part: str | None, text: str, note: str) -> str:
@@ -344,6 +346,7 @@ _PREDICATE_ZH: Final = re.compile(
     r"[还還也都已正刚剛才又就只在做是有没沒不带帶住爱愛叫会會要想去来來搬开開读讀]"
     r"|喜欢|喜歡|经常|經常|天天|每[天周月年]|[现現]在|今年|平时|平時|以前|脾气|脾氣"
 )
+_WITH_SUBJECT: Final = re.compile(rf"User\b|their\b|{_VERB_FIRST.pattern}", re.IGNORECASE)
 _FOLLOWS: Final = re.compile(
     r"(?:their|which|who|whose|where|because|so|but|nobody|not|no one|though|although|since|then"
     r"|until|till|about)\b|因为|所以|但|不过|只是|结果|没人|谁都",
