@@ -136,7 +136,7 @@ _PLAY: Final = re.compile(
     r"\b(?:pretend(?: that)? (?:you|to be|i(?! never| didn'?t| did not))|role-?\s?play|act as"
     r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
     r"|\blet'?s play (?!\w+ (?:again|later|tomorrow|tonight|on)\b)[^.!?]{0,30}[.!,;:] ?"
-    r"(?:i am|i'm|you are|you're) "
+    r"(?:i am|i'?m|you are|you'?re|ur) "
     r"|^\s*\*[a-z][^*\n]{3,40}\* "  # *slams fist on bar* Innkeep!
     r"|假装你|扮演|演一段|角色扮演"
     r"|[你妳](?:现在|現在|来|來)?[是当當扮演][^，,。]{1,10}[，,。]我(?:是|[来來]?[当當扮演])",
