@@ -43,7 +43,9 @@ _FOR_GOOD: Final = re.compile(
     r"\b(?:from now on|always|in (?:the )?future|going forward"
     r"|every (?:day|week|month|time|morning)"
     r"|weekly|daily|monthly|remember|note|keep in mind|save"
-    r"|(?:address|call|refer to) you|how (?:shall|should|do) i (?:talk|speak|write|reply|answer)|your (?:name|title))\b|称呼|稱呼|[叫喊][您你]"
+    r"|(?:address|call|refer to) you"
+    r"|how (?:shall|should|do) i (?:talk|speak|write|reply|answer)"
+    r"|your (?:name|title))\b|称呼|稱呼|[叫喊][您你]"
     r"|以后|今后|每[天周月次]|一直|[记記][住下得着著]",
     re.IGNORECASE,
 )
