@@ -76,10 +76,7 @@ AROUND_UNIT: Final = re.compile(
     r"|m|metres?|meters?|['’]) ?\d+(?!\d|\.\d)"
     rf"|[{NUMERALS}\d]+[米块塊元斤][{NUMERALS}\d]+"
 )
-
 """A number on both sides of its unit."""
-
-
 NEGATED: Final = re.compile(
     r"(?:\bnot|\bnever|isn't|n't|instead of|rather than|不是|而不是|并非)\s*['’‘]?$", re.I
 )
