@@ -40,6 +40,8 @@ WHOLE = [
     "my sister's in Leeds, where it's always raining",
     "my sister, who is a doctor, moved to Leeds",
     "What helps with psoriasis, I've had it since my teens",
+    "I'm pregnant, is it ok that I smoke?",
+    "We fly on Friday, what can I bring if I use an inhaler?",
     "How do I wrap a bike?",
     "pasta, what can I add to it?",
     "I'm allergic, any nut at all and my throat closes",

@@ -63,15 +63,13 @@ _ASKER: Final = re.compile(
     r"\b(?:do|can|should|could|would|will|shall|may|am|must) (?:i|we)\b(?! have\b)", re.IGNORECASE
 )
 _TELLS: Final = re.compile(
-    r"\b(?:i|i['’]?m|i['’]?ve|my|mine|we|our|ours|he|she|his|her|him|they|their|who)\b|\d"
+    r"(?i:\b(?:i|i['’]?m|i['’]?ve|my|mine|we|our|ours|he|she|his|her|him|they|their|who)\b)|\d"
     r"|(?<=[a-z,] )[A-Z][a-z]|[\"“”]|['’]s\b(?<!what['’]s)(?<!how['’]s)(?<!where['’]s)"
     r"|\b(?:because|since|without|allerg\w+|birthday|instead|vegan|vegetarian)\b",
 )
 _SUBJECT: Final = re.compile(
     r"\b(?:i|i['’]?m|i['’]?ve|my|we|we['’]re|we['’]ve|our)\b", re.IGNORECASE
 )
-
-
 _POINTS_BACK: Final = re.compile(r"\b(?:it|this|them|those|these|one)\b", re.IGNORECASE)
 
 
@@ -84,8 +82,9 @@ def without_asking(text: str) -> str:
     told = [one for one, only_asks in zip(clauses, asks, strict=True) if not only_asks]
     if len(told) == len(clauses) or not any(_tells(clause) for clause, _ in told):
         return text
-    behind = clauses[asks.index(True) :]
-    if any(_POINTS_BACK.search(clause) for clause, _ in behind if (clause, _) in told):
+    first = asks.index(True)
+    behind = zip(clauses[first:], asks[first:], strict=True)
+    if any(_POINTS_BACK.search(clause) for (clause, _), only_asks in behind if not only_asks):
         return text  # "What helps with psoriasis, I've had it for years"
     left = _LOOSE_END.sub("", "".join(clause + mark for clause, mark in told))
     left = left if left[-1:] in ".!?" else left + "."

@@ -85,6 +85,7 @@ LEAST_TEXT: Final = 20
 _LABEL: Final = re.compile(r"^[\w' ]{2,24}: ?(?=(?:i|i'?m|i'?ve|my|we)\b)", re.IGNORECASE)
 """Says what kind of question follows: "excel q: i run a kennel"."""
 SITTING: Final = timedelta(hours=1)
+"""How long after a message a part that it began may still be played."""
 DATED_ABOVE: Final = 0.28
 """The worth from which "Driving test tomorrow, I feel sick" is kept."""
 READ_ALONE_ABOVE: Final = {"en": 0.5, "zh": 0.6}
