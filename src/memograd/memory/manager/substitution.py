@@ -22,7 +22,8 @@ from memograd.memory.statements.value_types import NEGATED, NUMERALS, TYPES, nex
 # Beside the old value: with such a word the other one takes its place.
 _TAKES_BACK: Final = re.compile(
     r"\b(?:not|no|nope|but|meant?|wrote|typed|thought|read|wrong|instead|rather|than|sorry|actually"
-    r"|was|were|from|to|now|used|make that|scratch|correction)\b|n['’]t\b|[?*→]|->",
+    r"|was|were|from|to|now|used|make that|scratch|correction"
+    r"|forgive me|pardon|my (?:mistake|bad)|apologies)\b|n['’]t\b|[?*→]|->",
     re.I,
 )
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")

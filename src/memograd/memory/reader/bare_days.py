@@ -156,6 +156,8 @@ def _side(said: str, start: int, end: int, prep: str) -> int | None:
         return 1  # "signed me off for two weeks from Monday"
     if prep == "to":
         return None
+    if prep == "since":
+        return -1
     for stretch in (before, said[end:].split(",")[0].lstrip()):
         ahead = max((one.end() for one in _AHEAD.finditer(stretch)), default=-1)
         over = max(

@@ -235,6 +235,13 @@ def _month(found: re.Match[str], day: date) -> tuple[str, str, date]:
     return "in", f"{MONTHS[wanted - 1]} {year}", date(year, wanted, 1)
 
 
+def _day_of_month(found: re.Match[str], day: date) -> tuple[str, str, date]:
+    """ "next month on the 22nd", "the 22nd of next month"."""
+    step = {"last": -1, "next": 1}.get(found["which"].casefold(), 0)
+    target = shift_month(day, step).replace(day=int(found["nth"]))
+    return "on", format_date(target), target
+
+
 def _fixed(days: int, suffix: str = "") -> Callable[[re.Match[str], date], tuple[str, str, date]]:
     def resolve(found: re.Match[str], day: date) -> tuple[str, str, date]:
         target = day + timedelta(days=days)
@@ -255,6 +262,7 @@ def _rule(needed: str, words: str, resolve: _Resolve) -> _Rule:
     return tuple(needed.split("|")), pattern, resolve
 
 
+_NTH_DAY: Final = r"(?:the )?(?P<nth>[12]?\d|3[01])(?:st|nd|rd|th)"
 _RULES: Final[tuple[_Rule, ...]] = (
     _rule("yesterday", r"(?:the )?day before yesterday", _fixed(-2)),
     _rule("tomorrow", r"(?:the )?day after tomorrow", _fixed(2)),
@@ -296,6 +304,8 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _rule("last|past|next|this|coming",
           rf"(?P<which>last|this past|past|next|this coming|this|coming) {_DAY_NAMES}",
           _near_weekday),
+    _rule("month", rf"(?P<which>last|this|next) month,? on {_NTH_DAY}", _day_of_month),
+    _rule("month", rf"{_NTH_DAY} (?:of )?(?P<which>last|this|next) month", _day_of_month),
     _rule("last|past|this|next",
           r"(?:the )?(?P<which>last|this past|this|next) (?P<unit>weekend|week|month|year|spring"
           rf"|summer|fall|autumn|winter)(?! of\b| in (?:{'|'.join(MONTHS)})\b)", _span),

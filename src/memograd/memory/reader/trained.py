@@ -55,6 +55,7 @@ from memograd.memory.reader.parts import (
     beginning,
     begins_short,
     clauses_of,
+    facts_apart,
     own_sentences,
     question_before,
 )
@@ -422,6 +423,7 @@ class TrainedReader:
         import numpy as np
 
         message = setting.turn.text
+        sentences, worth = self._apart(setting, before, sentences, worth)
         parts: list[tuple[int, int, str]] = []
         rows = []
         split_up: dict[int, list[tuple[int, str]]] = {}
@@ -461,6 +463,33 @@ class TrainedReader:
                 at, said = clauses[n]
                 parts.append((start + at, start + at + len(said), said))
                 rows.append(found[n])
+        return parts, np.stack(rows)
+
+    def _apart(
+        self,
+        setting: Setting,
+        before: tuple[Said, ...],
+        sentences: list[tuple[int, int, str]],
+        worth: np.ndarray,
+    ) -> tuple[list[tuple[int, int, str]], np.ndarray]:
+        """The sentences, those that are worth keeping and say several facts fact by fact, where
+        each is worth it: what is changed or forgotten later is one of them and not the others."""
+        import numpy as np
+
+        parts: list[tuple[int, int, str]] = []
+        rows: list[np.ndarray] = []
+        for (start, end, text), row in zip(sentences, worth, strict=True):
+            kept = float(row[0]) >= self._least(text, setting) and not has_secret(text)
+            facts = facts_apart(text) if kept else []
+            if facts:
+                found = self._model.worth(setting.turn.text, before, [said for _, said in facts])
+                if all(float(one[0]) >= self._least(said, setting)
+                       for one, (_, said) in zip(found, facts, strict=True)):
+                    parts += [(start + at, start + at + len(said), said) for at, said in facts]
+                    rows += [*found]
+                    continue
+            parts.append((start, end, text))
+            rows.append(row)
         return parts, np.stack(rows)
 
     def _least(self, text: str, setting: Setting) -> float:

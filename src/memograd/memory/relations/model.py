@@ -42,6 +42,7 @@ from memograd.memory.relations.gate import (
     worth_evidence,
 )
 from memograd.memory.relations.graph import build_graph, skips_first
+from memograd.memory.relations.plain_words import plainly
 from memograd.memory.relations.rows import (
     BEFORE,
     ITEM_TOKENS,
@@ -147,7 +148,7 @@ class RelationModel:
         """
         import numpy as np
 
-        message, before = normalised(message), [(who, normalised(text)) for who, text in before]
+        message, before = _as_read(message), [(who, normalised(text)) for who, text in before]
         ready = [normalised(item) for item in items]
         found = np.zeros((len(items), len(RELATIONS)), dtype=np.float32)
         found[:, RELATIONS.index("unrelated")] = 1.0
@@ -177,9 +178,9 @@ class RelationModel:
         """
         import numpy as np
 
-        message, before = normalised(message), [(who, normalised(text)) for who, text in before]
+        message, before = _as_read(message), [(who, normalised(text)) for who, text in before]
         found = np.zeros((len(segments), len(WORTHS)), dtype=np.float32)
-        ready = [normalised(segment) for segment in segments]
+        ready = [_as_read(segment) for segment in segments]
         for number, place in enumerate(_places(message, ready)):
             if place is None:
                 text = ready[number]
@@ -232,8 +233,8 @@ class RelationModel:
     def _message_vectors(
         self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
     ) -> Iterator[np.ndarray]:
-        message, before = normalised(message), [(who, normalised(text)) for who, text in before]
-        places = _places(message, [normalised(segment) for segment in segments])
+        message, before = _as_read(message), [(who, normalised(text)) for who, text in before]
+        places = _places(message, [_as_read(segment) for segment in segments])
         spans = [place for place in places if place is not None]
         for window in reversed(self._builder.windows(message, spans)):
             row = self._builder.row(window.text, role="user", before=before)
@@ -317,8 +318,8 @@ class RelationModel:
         the message, and float32 `[numbers, 2 hidden + WORTH_SEEN]`."""
         import numpy as np
 
-        message, before = normalised(message), [(who, normalised(text)) for who, text in before]
-        ready = [normalised(segment) for segment in segments]
+        message, before = _as_read(message), [(who, normalised(text)) for who, text in before]
+        ready = [_as_read(segment) for segment in segments]
         width = 2 * self.about.hidden + WORTH_SEEN
         found, order = [np.zeros((0, width), np.float32)], []
         for numbers, row in self._rows(message, before, ready, "user"):
@@ -336,8 +337,8 @@ class RelationModel:
     ) -> tuple[list[int], np.ndarray]:
         import numpy as np
 
-        message, before = normalised(message), [(who, normalised(text)) for who, text in before]
-        ready = [normalised(segment) for segment in segments]
+        message, before = _as_read(message), [(who, normalised(text)) for who, text in before]
+        ready = [_as_read(segment) for segment in segments]
         found, order = [np.zeros((0, 2 * self.about.hidden), np.float32)], []
         for numbers, row in self._rows(message, before, ready, role):
             found.append(_beside(row, row.segments, encode(*_key(row))))
@@ -449,6 +450,11 @@ def load_relation_model(path: Path | str | None = None) -> RelationModel:
         read_gate(gate_file(file), weights),
         read_pointer(values_file(file), weights),
     )
+
+
+def _as_read(text: str) -> str:
+    """What somebody says, as the encoder reads it."""
+    return plainly(normalised(text))
 
 
 def _answers(before: Sequence[tuple[str, str]]) -> bool:

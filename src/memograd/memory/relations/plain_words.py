@@ -1,0 +1,86 @@
+"""Idioms as plain words, for the relation model to read.
+
+    We had to have Duke put to sleep on Monday.   ->  Duke has died on Monday.
+    knocked the fags on the head                  ->  quit the fags
+    got the sack from Greggs                      ->  was fired from Greggs
+
+A small encoder learns what many write; what few of its texts say it takes for a remark. What is
+remembered keeps the words as they were said: only the model reads these.
+
+Invariant: a text without one of these idioms stays as it is, letter by letter; no idiom reaches
+beyond its sentence. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_WHO: Final = (
+    r"(?P<who>(?:my|our|the|poor|old|little) (?:[a-z]+ )?[a-z]+|(?-i:[A-Z][\w'’-]+)|him|her|it)"
+)
+_HAVE_TO: Final = r"(?:(?:i|we|they)(?:['’]?ve| have)? )?(?:had to |have to |having to )?"
+_IDIOMS: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), plain)
+    for pattern, plain in (
+        (rf"\b{_HAVE_TO}(?:have|get|had|got) {_WHO} put (?:to sleep|down)\b", r"\g<who> has died"),
+        (rf"\b{_HAVE_TO}put {_WHO} (?:to sleep|down)\b(?! (?:for a|at|for the)\b)",
+         r"\g<who> has died"),
+        (r"\b(?:was|were|been|being|is) put to sleep\b", "has died"),
+        (r"\bcross(?:ed|ing) (?:over )?the rainbow bridge\b", "died"),
+        (r"\b(?:slipped away|passed over|breathed (?:his|her|its) last|kicked the bucket"
+         r"|popped (?:his|her) clogs|gave up the ghost|didn['’]?t pull through)\b", "died"),
+        (r"(?<=\w) (?:called it (?:a day|quits)|(?:are|is) (?:done|finished|history|over|no more)"
+         r"|threw in the towel)(?=\W*$|[.,;!?])", " broke up"),
+        (r"\b(?:got|was|been) (?:the (?:sack|boot|chop|push|axe|elbow|heave[- ]ho)|canned|sacked|axed"
+         r"|given (?:the (?:sack|boot)|my (?:marching orders|cards|p45)))\b"
+         r"|\bgot my (?:p45|marching orders|cards)\b|\blost my job\b", "was fired"),
+        (r"\b(?:i['’]?m|i am|i['’]?ve been|been) out of work\b", "I was fired and have no job"),
+        (r"\bhung up my (?:apron|boots|hat|gloves|whistle|tools|scrubs)\b", "retired and quit"),
+        (r"\bknock(?:ed|ing) (?P<what>(?:the |my )?\w+(?: \w+)?) on the head\b", r"quit \g<what>"),
+        (r"\b(?:packed|jacked|chucked|sacked|jibbed) (?:in|off)\b", "quit"),
+        (r"\b(?P<what>(?:the|my) \w+|[\w'’]+ing) (?:has|have|['’]s|got) been (?:binned|knocked on"
+         r" the head|sacked off|shelved)\b", r"quit \g<what>"),
+        (r"\bgot shot of\b", "got rid of"),
+        (r"\bsold (?P<what>(?:the|my|our) (?:old )?\w+) to (?:(?:my|our|his|her|a|the) \w+|"
+         r"(?-i:[A-Z])\w+)", r"sold \g<what>"),
+        (r"\b(?:baby )?(?:number|our|my|no\.?) (?P<n>two|three|four|five|second|third|fourth|fifth)"
+         r" (?:was born|(?:has )?arrived|has landed|came along)\b", r"we have \g<n> kids now, born"),
+        (r"\bwent (?:to|for) (?:the )?(?:scrap(?:yard| heap)?|breakers?|knackers?(?: yard)?)\b",
+         "was scrapped and is gone"),
+        (r"\b(?:tied|tying) the knot\b|\bgot hitched\b", "got married"),
+        (r"\b(?P<who>(?-i:[A-Z][\w'’-]+)) is (?:officially|finally|now) my (?P<kin>wife|husband)\b",
+         r"I married \g<who>, who is no longer my fiancée but my \g<kin>"),
+        (r"\b(?P<age>[a-z]+|\d+) candles for (?P<who>(?-i:[A-Z])\w+)\b",
+         r"\g<who> turned \g<age>"),
+        (r"\b(?P<new>(?-i:[A-Z])\w+) (?:took|has taken|['’]s taken) over from"
+         r" (?P<old>(?-i:[A-Z])\w+)\b", r"\g<old> left and \g<new> replaced \g<old>"),
+        ("提桶跑路|卷铺盖(?:走人)?(?!了?他)", "离职"),
+        ("被(?:公司|老板)?炒了?鱿鱼", "被公司辞退"),
+        ("把(?:公司|老板)(?:给)?炒了(?:鱿鱼)?", "从公司辞职了"),
+        ("(?P<who>[跟和与同][^，,。！!\\s]{1,6})吹了", r"\g<who>分手了"),
+        ("一拍两散", "分手"),
+        ("(?P<who>[把被][^，,。！!\\s]{1,6})踹了", r"\g<who>甩了"),
+        ("没熬过(?:这个|那个)?(?:[春夏秋冬]天|今[天晚]|昨[天晚])?", "去世了"),
+        ("安乐死?(?=了)|老死", "去世"),
+        ("办了?喜?酒席?(?=了|$|[，,。！!])", "办婚礼结婚"),
+        ("(?:都|满|已经满)(?P<age>[一二三四五六七八九十百\\d]{1,3}岁)(?=了|啦)", r"现在\g<age>"),
+        ("老(?P<n>[三四五])(?=(?:[昨今前]天|刚刚?)?(?:落地|出生|降生|生了))", r"现在有\g<n>个孩子了,老\g<n>"),
+    )
+)  # fmt: skip
+_HINTS: Final = re.compile(
+    r"put|rainbow|slipped|passed over|breathed|bucket|clogs|ghost|pull through|called it|done|over"
+    r"|finished|history|no more|towel|got|canned|sacked|axed|given|my job|out of work|hung|head"
+    r"|packed|jacked|chucked|jibbed|been|went|knot|my (?:wife|husband)|candles|sold|born|arrived"
+    r"|landed|along|[桶盖鱿炒吹散踹熬乐酒岁]|老[死三四五]",
+    re.IGNORECASE,
+)
+
+
+def plainly(text: str) -> str:
+    """The text with plain words for the idioms in it."""
+    if not _HINTS.search(text):
+        return text
+    for idiom, plain in _IDIOMS:
+        text = idiom.sub(plain, text)
+    return text
