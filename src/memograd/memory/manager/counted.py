@@ -97,6 +97,11 @@ def counted_anew(old: str, message: str) -> tuple[str, str] | None:
     anew = {n: one for n, one in found.items() if mine[n].value != one.value}
     if not anew:
         return None
+    if len(mine) == len(its) == len({one.value for one in mine}) == 2 and len(anew) == 1:
+        [n] = anew
+        [other] = [one for one in its if one is not anew[n]]
+        if {mine[n].value, mine[1 - n].value} == {anew[n].value, other.value}:
+            anew[1 - n] = other  # "60 beans 40 corn" of "40 in soybeans and 60 in corn"
     text = old
     for n in sorted(anew, reverse=True):
         text = put(text, mine[n].place, message[slice(*anew[n].place)])

@@ -20,6 +20,7 @@ from memograd.memory.manager.past import present
 from memograd.memory.manager.substitution import corrected
 from memograd.memory.reader.fact import Heard
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.statements.value_types import TYPES
 
 LONGEST: Final = 160  # characters; what goes on longer tells more than what was misread
 _CLAUSE: Final = re.compile(r"[.,;:!?()\n]+|\s-+\s|\bbut\b|[，。；！？、]")
@@ -59,9 +60,22 @@ def misreads(heard: Heard, told: Sequence[MemoryItem]) -> bool:
     denied = [_content(one) for one in clauses if _NEGATED.search(one)]
     if any((words & its) - mine for words in denied):
         return True
+    if _BEGINS_NO.match(own) and _guessed(heard.before[-1][1], own, olds):
+        return True
     said = set().union(*(_content(one) for one in clauses if not _NEGATED.search(one)))
     again = _BEGINS_NO.match(own) is not None and len(said & mine) >= _SAID_AGAIN
     return again and all(corrected(old, own) is None for old in olds)
+
+
+def _guessed(question: str, own: str, olds: Sequence[str]) -> bool:
+    """Whether the value that an answer denies is the assistant's guess: "How old are you, around
+    34?" "nope, 43" says nothing against what was told, if that has no such value."""
+    asked = re.search(r"[?？]\s*$", question)
+    for pattern in TYPES:
+        if pattern.search(own):
+            known = any(pattern.search(old) for old in olds)
+            return bool(asked and pattern.search(question) and not known)
+    return False
 
 
 def _content(text: str) -> set[str]:

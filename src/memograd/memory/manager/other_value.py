@@ -29,7 +29,7 @@ from memograd.memory.manager.substitution import bare_value, corrected, put_in_p
 from memograd.memory.reader.fact import Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.notes import is_past
-from memograd.memory.statements.value_types import NEGATED, STAYS, of_one_type
+from memograd.memory.statements.value_types import NEGATED, STAYS, TYPES, of_one_type
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
@@ -141,7 +141,9 @@ def _by_rules(found: OtherValue | None, old: str, value: str, *, typed: bool) ->
     if found is None:
         return Put(value, typed=typed)
     if not _agree(found, value):
-        return None
+        # "2011 is NYSC, I graduated in 2010": no number becomes a word.
+        numbers = [TYPES[-2].fullmatch(said) for said in (old[slice(*found.old)], found.new)]
+        return Put(value, typed=typed) if typed and numbers[0] and not numbers[1] else None
     put_there = _put_where(found, old, typed=typed)
     elsewhere = put_there.old in value and found.sure >= POINTED_AT_ALL
     return put_there if elsewhere else replace(put_there, text=value)
@@ -222,6 +224,20 @@ def gives_other(
         for quote in heard.quotes
         if shared_content(old, quote) >= SHARED
     )
+
+
+def gives_number(model: RelationModel, heard: Heard, item: MemoryItem) -> bool:
+    """Whether a sentence of the message has another number for the only one of the item, and the
+    model points at both: "the GP has put me up to 75" beside "takes 50 micrograms"."""
+    old = present(item.text)
+    for quote in heard.quotes:
+        value = corrected(old, quote) if _NUMBER.search(quote) else None
+        if value is None:
+            continue
+        found = pointed_at(model, heard, old, quote)
+        if found is not None and found.sure >= POINTED_AT_ALL and _agree(found, value):
+            return _NUMBER.search(old[slice(*found.old)]) is not None
+    return False
 
 
 def undecided(

@@ -44,6 +44,7 @@ from memograd.memory.manager.cues import (
 from memograd.memory.manager.members import names_members
 from memograd.memory.manager.misread import misreads
 from memograd.memory.manager.other_value import (
+    gives_number,
     gives_other,
     of_other_value,
     surely_pointed,
@@ -231,8 +232,9 @@ class RelationManager(Rewriter):
             if taken is not None:
                 changes.append(taken)
                 continue
-            adds = relation != "end" and ADDS.search(heard.own) is not None
-            surely = relation != "end" and ADDS_SURELY.search(heard.own) is not None
+            said = self._of_item(heard, item) if sure >= bounds.link_above else heard.own
+            adds = relation != "end" and ADDS.search(said) is not None
+            surely = relation != "end" and ADDS_SURELY.search(said) is not None
             least = bounds.added_above if surely else bounds.close_above
             told = item.id in others and not adds
             may = told or (relation in VALUES and sure >= bounds.link_above)
@@ -240,6 +242,13 @@ class RelationManager(Rewriter):
                 self._model, heard, item, few=few, by_the_way=told
             ):
                 sure, relation, least = max(sure, bounds.close_above), "replace", 0.0
+            elif (
+                doubt_above <= sure < least
+                and relation == "replace"
+                and not adds
+                and gives_number(self._model, heard, item)
+            ):
+                least = 0.0
             if left.corrected and relation in VALUES and not first[n]:
                 continue  # "no, fifth floor" corrects one thing
             if sure >= least:
@@ -247,6 +256,7 @@ class RelationManager(Rewriter):
             elif (
                 sure >= doubt_above
                 and doubtful is None
+                and not changes  # a message mostly changes one thing
                 and item.role != "assistant"  # that it said so stays true
                 and not adds
                 and not of_other_kind(heard.whole, present(item.text))
@@ -283,6 +293,13 @@ class RelationManager(Rewriter):
             else:
                 changes.append(self._new(fact, items, doubtful or link))
         return changes
+
+    def _of_item(self, heard: Heard, item: MemoryItem) -> str:
+        """Of a message that says somewhere that something is added the sentence that speaks of the
+        item: "put me up to 75. I asked about the coffee, too" adds no dose."""
+        if not heard.quotes or not ADDS.search(heard.own):
+            return heard.own
+        return heard.quotes[self._fitting(heard, item, heard.quotes) or 0]
 
     def _alike(self, sentence: str, text: str) -> float:
         """The probability that a sentence says an item again or closes it, read by themselves."""

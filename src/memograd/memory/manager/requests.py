@@ -43,6 +43,7 @@ from memograd.memory.manager.past import (
 from memograd.memory.manager.protocol import Change
 from memograd.memory.reader.fact import Heard
 from memograd.memory.reader.forget import MAY_ASK, says_what_stays
+from memograd.memory.reader.heads import has_verb
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, reason
 
@@ -104,6 +105,12 @@ _OPENS: Final = re.compile(
     re.IGNORECASE,
 )
 _PRONOUN: Final = re.compile(r"(?:and |but )?(?:s?he|it|they)(?:['’]?s)?\b|[他她它]", re.IGNORECASE)
+_ADVERBIAL: Final = re.compile(
+    r"(?:with|at|in|on|for|by|from|near|since|until|till|as|after|before|every|mostly|usually"
+    r"|twice|once|each|most|most of|about|around|during|without|(?:mon|tues|wednes|thurs|fri"
+    r"|satur|sun)days?)\b",
+    re.IGNORECASE,
+)
 _OF_NAME: Final = re.compile(r"\b(?:nick|sur)?names?\b", re.IGNORECASE)
 _SECRET: Final = re.compile(
     r"\bpass(?:word|code|phrase)?\b(?! (?:me|the|on|out|by))|\bpin\b|密码|口令", re.I
@@ -384,7 +391,9 @@ def _without(
         meant = meant | {n - 1 for n in meant - kept if _is_name_of_last(n, parts)} - kept
     stay = [n for n in range(len(parts)) if n not in meant]
     stay = [n for n in stay if n in kept or not _hangs_on_what_goes(n, parts, stay)]
-    stay = [n for n in stay if n in kept or not _is_torn(n, item.text, parts, stay)]
+    for n in list(stay):  # in order: what hangs on a torn one is torn too
+        if n not in kept and _is_torn(n, item.text, parts, stay):
+            stay.remove(n)
     said = [with_subject(item.text, part) for part, _ in parts]
     left_over: list[int] = []
     for n in stay:
@@ -417,7 +426,7 @@ def _is_name_of_last(n: int, parts: Sequence[tuple[str, str]]) -> bool:
 
 def _is_torn(n: int, text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> bool:
     """Whether a part behind one that goes says nothing without it: ", she owes me forty dollars";
-    ", keeps me right"; ", and mornings only"."""
+    ", keeps me right"; ", and mornings only"; ", with our Janice"; ". Pokies mostly"."""
     if not n or n - 1 in stay:
         return False
     if _PRONOUN.match(parts[n][0]) and not stands_alone(text, parts[n][0]):
@@ -425,6 +434,8 @@ def _is_torn(n: int, text: str, parts: Sequence[tuple[str, str]], stay: Sequence
     if is_chinese(text):
         return False
     part, joint = parts[n][0], parts[n - 1][1].strip()
+    if not has_verb(part) and (joint.startswith(".") or _ADVERBIAL.match(part)):
+        return True
     if joint == "," and re.match(r"(?:keeps|makes|helps|means|gets|lets|leaves)\b", part):
         return True
     return joint in (",", ", and") and len(part.split()) < 3

@@ -412,6 +412,8 @@ LEAST_FRAME: Final = 2  # characters that both clauses begin with, behind 是
 
 def _renamed(old: str, message: str) -> str | None:
     """The name that a message begins with, for the only name in the statement: "Wick. Sorry"."""
+    if ANSWERED.match(old):
+        return None  # "First, how many years?" names nobody
     names = [m for m in _NAMES.finditer(old) if m.start() and m[0] not in ("User", "User's", "I")]
     bare = _FILLERS.sub("", message.strip())
     said = re.match(r"(?P<new>[A-Z][\w'-]+(?: [A-Z][\w'-]+){0,2})(?=[.,!?;]| they| is\b|$)", bare)

@@ -92,6 +92,27 @@ _ANOTHER: Final = re.compile(
 _OPEN: Final = re.compile(r"\b(?:any|ever|much|many|yet|at all)\b", re.IGNORECASE)
 
 
+_GUESSES: Final = re.compile(
+    r"(?P<asked>(?:.*[.!] )?[^.!?,]*\b(?:what|how|where|when|which|who)\b[^?,]{3,}),"
+    r" (?P<guess>[^?,]{1,32})\?\W*",
+    re.IGNORECASE,
+)
+_NOT_SO: Final = re.compile(
+    r"\W*(?:no+|nope|nah|naw|not quite|wrong|close)\b(?:[\s,.!:;–—-]+(?:it'?s|it is|i'?m|actually"
+    r"|try|more like|lol|haha))*[\s,.!:;–—-]+(?=\w)",
+    re.IGNORECASE,
+)
+
+
+def without_guess(question: str, answer: str) -> tuple[str, str]:
+    """Both without the guess that the question ends with and the answer denies: "How old are you,
+    around 34?" "nope, 43". As they are where it has none, or none is denied."""
+    guessed, denied = _GUESSES.fullmatch(question), _NOT_SO.match(answer)
+    if guessed is None or denied is None:
+        return question, answer
+    return f"{guessed['asked']}?", answer[denied.end() :]
+
+
 def begins_bare(question: str, answer: str) -> bool:
     """Whether a Chinese answer begins with a plain yes or no and goes on: 要的要的，我老花380度."""
     yes_or_no = re.search(r"[吗嗎]|(.)[不没沒]\1", question)

@@ -39,7 +39,7 @@ _POINTS_ZH: Final = re.compile(
     r"\W*(?:嗯+|呃|那|就|选|選|要|还是|還是|应该是|應該是|是|我选|我要|当然是|肯定)*"
     r"(?:(?P<first>前者|前一[个個种種]|前面那?个?|前面嗰個|第一[个種种项項]?|头一个)"
     r"|(?P<second>第二[个種种项項個]?)|(?P<third>第三[个種种项項個]?)"
-    r"|(?P<middle>中间那?个?|中間那?個?)|(?P<last>后者|後者|[后後]一[个個种種]|后面那?个?|後面那?個?|最后一?个?|最後一?個?))"
+    r"|(?P<middle>中间那?个?|中間那?個?)|(?P<last>后者|後者|[后後]一[个個种種]|后面那?个?|後面那?個?|最后[一那]?个?|最後[一那]?個?))"
     r"[那个個种種]?(?:吧|啦|呀|哦|就行|就好|谢谢|謝謝|好了)*\W*"
 )
 _COMMA: Final = re.compile(r"\s*,\s*(?:or\s+)?|\s+or\s+", re.IGNORECASE)
@@ -69,7 +69,9 @@ _LISTED: Final = re.compile(
 # All in one line: "A) formal B) relaxed C) strictly facts".
 _LETTERS: Final = ("first", "second", "third")
 _IN_LINE: Final = re.compile(
-    r"(?<!\w)[a-d1-4][).:]\s+(?P<choice>[^?]+?)(?=[,;]?\s+[a-d1-4][).:]\s|[?.]?\s*$)", re.IGNORECASE
+    r"(?<![A-Za-z\d])[a-d1-4](?:[).:]\s+|[、．.:：)]\s*(?=[\u3400-\u9fff]))(?P<choice>[^?？]+?)"
+    r"(?=[,;，；]?\s*[a-d1-4](?:[).:]\s|[、．.:：)])|[?.？。]?\s*$)",
+    re.IGNORECASE,
 )
 _LETTER: Final = re.compile(
     r"\W*(?:option )?(?:(?P<first>[a1])|(?P<second>[b2])|(?P<third>[c3]))"

@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from memograd.memory.reader.asked import NOT_SAVED, POINTS_BACK
+from memograd.memory.reader.asked import FORGETS, NOT_SAVED, POINTS_BACK
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 TELLS_FROM: Final = 6  # words of a sentence that tells something beside "between us"
 ANOTHER_MATTER: Final = 0.9
 """How likely a sentence has nothing to do with the one that is told "between us"."""
+BESIDE_IT: Final = 0.85
+"""How likely one has nothing to do with what is asked to be forgotten, or is told beside it."""
 TOLD_ASIDE: Final = re.compile(r"\b(?:between (?:us|you and me)|off the record)\b", re.IGNORECASE)
 _TO_BE_KEPT: Final = re.compile(
     r"\W*(?:but )?(?:just|only|you (?:can|may|should) (?:keep|remember|note|save)) (?:that )?"
@@ -37,8 +39,15 @@ def left_open(
     model: RelationModel, sentences: Sequence[tuple[int, int, str]]
 ) -> list[tuple[int, int, str]]:
     """The sentences, with their places, that may be kept."""
+    from memograd.memory.relations import RELATIONS
+
     held = [text for _, _, text in sentences if NOT_SAVED.search(text)]
-    aside = all(TOLD_ASIDE.search(text) and len(text.split()) >= TELLS_FROM for text in held)
+    # "Forget the money, don't keep it" speaks of what was told before, and not of this message.
+    aside = all(
+        (TOLD_ASIDE.search(text) and len(text.split()) >= TELLS_FROM) or FORGETS.search(text)
+        for text in held
+    )
+    asks = all(FORGETS.search(text) for text in held)
     left = []
     for start, end, text in sentences:
         if text in held:
@@ -46,7 +55,8 @@ def left_open(
         if opens := _TO_BE_KEPT.match(text):
             left.append((start + opens.end(), end, text[opens.end() :]))
         elif held and aside and not POINTS_BACK.search(text):
-            of_it = model.relate(text, (), held)[:, 0]
-            if float(of_it.min()) >= ANOTHER_MATTER:
+            found = model.relate(text, (), held)
+            of_it = found[:, 0] + (found[:, RELATIONS.index("beside")] if asks else 0.0)
+            if float(of_it.min()) >= (BESIDE_IT if asks else ANOTHER_MATTER):
                 left.append((start, end, text))
     return left

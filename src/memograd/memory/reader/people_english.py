@@ -32,6 +32,14 @@ _EITHER: Final = (
     r"|tutor|coach|therapist|doctor|dentist|mentor|supervisor|assistant|client|student|eldest"
     r"|oldest|youngest|twin"
 )
+_HIRED: Final = (
+    r"doctor|physio(?:therapist)?|surgeon|nurse|neurologist|dentist|vet|optician|therapist|tutor"
+    r"|teacher|boss|manager|landlord|plumber|electrician|conductor|mechanic|builder|agent|lawyer"
+    r"|solicitor|midwife|health visitor|consultant|coach|postman|foreman|trainer|driver"
+    r"|cleaner|nanny|babysitter|childminder|gardener|carer|hairdresser|barber|osteopath"
+    r"|chiropractor|counsell?or|dietitian|pharmacist|accountant|realtor|pastor|priest|vicar|rabbi"
+    r"|imam|psychiatrist|pa?ediatrician|specialist|roofer|painter|decorator|au pair"
+)
 _PET: Final = (
     r"dog|cat|horse|pony|hamster|rabbit|bunny|puppy|pup|kitten|parrot|budgie|tortoise|lizard|snake"
     r"|goldfish|goat|cow|hen|ferret|guinea pig"
@@ -56,7 +64,7 @@ _PERSON: Final = re.compile(
 _OTHERS: Final = re.compile(
     rf"\b(?:his|her|their|{_NAME}['’]s|a|an|the) (?:[a-z]+ ){{0,2}}?"
     rf"(?:(?P<her>{_HER}|woman|lady)|(?P<him>{_HIM}|man|guy|fella|bloke)|(?P<either>{_EITHER})"
-    rf"|(?P<it>{_PET})){_CALLED}",
+    rf"|{_HIRED}|(?P<it>{_PET})){_CALLED}",
     re.IGNORECASE,
 )
 # "Arjun's mother": named by whose she is.
@@ -67,11 +75,6 @@ _OF_NAMED: Final = re.compile(
     re.IGNORECASE,
 )
 _TITLED: Final = re.compile(rf"\b(?P<name>{_TITLE.format(n='')} {_NAME})")
-_HIRED: Final = (
-    r"doctor|physio(?:therapist)?|surgeon|nurse|neurologist|dentist|vet|optician|therapist|tutor"
-    r"|teacher|boss|manager|landlord|plumber|electrician|conductor|mechanic|builder|agent|lawyer"
-    r"|solicitor|midwife|health visitor|consultant|coach|postman|foreman|trainer|driver"
-)
 _CALLING: Final = re.compile(
     rf"\b(?P<name>(?:the|a|an|that|this|some|one) (?:(?!my|our)[a-z]+ ){{0,2}}?(?:{_HIRED}|friend"
     r"|mate|colleague|neighbou?r|(?P<her>landlady|girl|woman|lady)|(?P<him>boy|man|guy|fella|bloke"
@@ -99,13 +102,14 @@ _BARE_KIN: Final = re.compile(
 _NAMED: Final = re.compile(rf"(?<=[a-zà-ÿ,(] ){_NAME}(?: {_NAME})*(?=[\s,.!?;:'’)]|$)")
 _NO_PERSON: Final = re.compile(
     r"(?:\b(?:in|at|from|to|the|a|an|on|of|near|like|for|since|by|this|next|last|every|via|into|me"
-    r"|us|my|our|around|through|until|till)|[.!?:]) $",
+    r"|us|my|our|around|through|until|till|eats?|drinks?|drives?|wears?|uses?|plays?|reads?|buys?"
+    r"|watch(?:es)?|cooks?|takes?)|[.!?:]) $",
     re.IGNORECASE,
 )
 _SOMEBODY: Final = re.compile(
     r"\b(?:and|with|met|saw|see|told|tell|asked|ask|called|named|married|marry|love|miss|visit"
     r"|visited|helped|help|phoned|rang|texted|friend|colleague|says|said|thanks|hired|invited"
-    r"|hugged|kissed|meet|because|but|so|that|when|if|as|between|than),? $"
+    r"|hugged|kissed|meet|making|made|letting|let|feeding|feed|walking|walk|because|but|so|that|when|if|as|between|than),? $"
 )
 _DOING: Final = (
     r"says?|said|told|tells|called|rang|phoned|texted|wants?|wanted|got|gets|had|has|took|takes"

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from memograd.memory.language import is_chinese
 from memograd.memory.records.turns import RawTurn
-from memograd.memory.statements.value_types import NUMERALS, TYPES
+from memograd.memory.statements.value_types import AROUND_UNIT, NUMERALS, TYPES
 
 LONGEST: Final = 8  # characters behind the word that both begin with
 _DATES: Final = TYPES[1]
@@ -26,7 +27,7 @@ _TAKES_BACK: Final = re.compile(
     r"(?P<gap>\s*(?:[,;(–—-]|\.\.+|…)?\s*)\b(?:"
     rf"(?:no|nope|wait|hang on|hold on|sorry|oops|scratch that|correction|{_LIES})"
     r"(?:[\s,.…–—-]+(?:no|wait|sorry|actually|hang on|hold on|make that|it'?s|it was"
-    rf"|{_LIES}))+"
+    rf"|{_LIES}|(?:that'?s|that was) (?:the|my|our|his|her) old (?:\w+ )?\w+|it'?s|typo))+"
     rf"|scratch that|correction|make that|or rather|i (?:tell a )?lie|i mean|(?<=, )no(?=,)"
     r"|(?<=[–—-] )no(?=,))[\s,:.…–—-]+",
     re.IGNORECASE,
@@ -35,11 +36,30 @@ _TAKES_BACK_ZH: Final = re.compile(
     r"[\s，,。.…—]+(?:[哦噢啊呃额诶哎欸]+\s*)?(?:(?<=[哦噢啊呃额诶哎欸])不(?![对對是])|不对不对|不对|不對|不是不是|不是|[说說记記打讲講写寫搞][错錯]了?"
     r"|[错錯]了|口误|口誤|更正(?:一下)?)(?:[\s，,。.！!…—]+(?:应该)?是?|(?:应该)是)"
 )
+# "from 58 to 71. I typed a 71, it should be a 77": what was wrong is named once more.
+_NAMED: Final = re.compile(
+    r"[\s,.;–—-]*\b(?:well,? )?I (?:say|said|typed|wrote|put) (?:an? )?(?P<old>[\w'’]+),? (?:but )?"
+    r"(?:it'?s|it should(?:'ve| have)? (?:be|been)|I meant?|make that)(?: an?| the)?"
+    r" (?P<new>[\w'’]+)(?:,? not \w+)?",
+    re.IGNORECASE,
+)
+# "My flight is at 6pm. No, 7pm.": a sentence that is nothing but the right value.
+_SAID_AGAIN: Final = re.compile(
+    r"(?<=[.!])\s+(?P<cue>(?:(?:no|nope|sorry|oops|wait|correction|scratch that|make that|actually"
+    rf"|{_LIES}|typo)[\s,:.–—-]+)*)(?P<value>[^.!?,;\n]{{1,24}}?)"
+    r"(?P<late>(?:,? (?:sorry|i mean|oops|actually|my bad))*)(?=[.!](?:\s|$)|$)",
+    re.IGNORECASE,
+)
+_MEANT: Final = re.compile(
+    r"(?<=[.!?])\s+[^.!?]{0,48}?\bI meant (?P<value>[^.!?,;\n]{1,24})[.!]?", re.IGNORECASE
+)
 _CAN_LEAD: Final = re.compile(
     r"(?:(?:on|in|at|to|from|by|for|the|a|an|about|around|nearly|my|is|are|it'?s)\s+){0,2}", re.I
 )
 _ORDINAL: Final = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)\b", re.IGNORECASE)
-_NAME: Final = re.compile(r"[A-Z][\w'’-]+(?: [A-Z][\w'’-]+){0,2}")
+_NAME: Final = re.compile(
+    r"(?:\d+[a-z]? )?[A-Z][\w'’-]+(?: (?:[A-Z][\w'’-]+|\d+)){0,2}"  # 1620 Fairlane Drive, Van 9
+)
 _COUNTED_ZH: Final = re.compile(rf"(?:[{NUMERALS}万亿半]+|\d[\d.,]*)[\u4e00-\u9fff]?")
 _NOUN: Final = re.compile(r" [a-z]{3,12}$|(?<=[\u4e00-\u9fff])[\u4e00-\u9fff]$")
 _STANDS_ALONE: Final = re.compile(r"\s*(?:[,.;!?，。；！？]|$)")
@@ -60,7 +80,39 @@ def as_meant(text: str) -> str:
             meant = resolved(text[: found.start()], text[found.end() :])
             start = found.end() if meant is None else len(meant[0])
             text = text if meant is None else meant[0] + meant[1]
+    return text if is_chinese(text) else _told_again(text)
+
+
+def _told_again(text: str) -> str:
+    """The message where what was wrong and what is right are sentences apart."""
+    if (named := _NAMED.search(text)) is not None:
+        old = re.compile(rf"(?<!\w){re.escape(named['old'])}(?!\w)", re.IGNORECASE)
+        before = text[: named.start()]
+        if len(old.findall(before)) == 1 and named["old"].casefold() != named["new"].casefold():
+            text = old.sub(lambda _: named["new"], before) + text[named.end() :]
+    for pattern in (_SAID_AGAIN, _MEANT):
+        for said in pattern.finditer(text):
+            cued = pattern is _MEANT or (said["cue"] + said["late"]).strip()
+            meant = _in_its_place(text[: said.start()], said["value"]) if cued else None
+            if meant is not None:
+                text = meant + text[said.end() :].lstrip(".!")
+                break
     return text
+
+
+def _in_its_place(before: str, value: str) -> str | None:
+    """What was said with the value for the only one of its type; None where there is not one."""
+    lead = _CAN_LEAD.match(value)
+    value = value[lead.end() :] if lead else value
+    for pattern in (AROUND_UNIT, *TYPES, _ORDINAL):
+        if pattern.fullmatch(value) is None:
+            continue
+        last = max(before.rstrip(".!? ").rfind(stop) for stop in (". ", "! ", "? ")) + 1
+        found = list(pattern.finditer(before, last)) or list(pattern.finditer(before))
+        if len(found) != 1 or found[0][0].casefold() == value.casefold():
+            return None
+        return before[: found[0].start()] + value + before[found[0].end() :]
+    return None
 
 
 def _english(left: str, right: str) -> tuple[str, str] | None:

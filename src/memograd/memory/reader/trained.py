@@ -81,6 +81,11 @@ BEFORE_TURNS: Final = 3
 
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
+_INTRODUCES: Final = re.compile(
+    r"\W*(?:(?:hi|hey|hello|so|ok)\b[\s,!.]*)*(?:i(?:['’]?m| am|['’]?ve| have| work| teach| run| live"
+    r" | own)|my|we(?:['’]re| are| have| run| live))\b[^?]*[.!]\s*$",
+    re.IGNORECASE,
+)
 LEAST_TEXT: Final = 20
 """Characters of a text that is handed over with a task; spaces and marks are fewer."""
 _LABEL: Final = re.compile(r"^[\w' ]{2,24}: ?(?=(?:i|i'?m|i'?ve|my|we)\b)", re.IGNORECASE)
@@ -314,7 +319,8 @@ class TrainedReader:
                 continue
             read = (text, before)
             by_the_way = BY_THE_WAY.match(text) or (handed_over and not asks(text))
-            told = bool(start and by_the_way and _FIRST_PERSON.search(text))
+            opens = not n and handed_over and _INTRODUCES.match(text)  # before the task
+            told = bool((opens or (start and by_the_way)) and _FIRST_PERSON.search(text))
             if not told and setting.to_agent and not is_chinese(text):
                 left = _LABEL.sub("", without_asking(text))
                 told, read = left != text, (left, ())

@@ -20,6 +20,7 @@ from memograd.memory.reader import (
     screen_chinese,
     screen_english,
 )
+from memograd.memory.reader.answers import without_guess
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.dates import resolve_english
 from memograd.memory.reader.dates_chinese import resolve_chinese
@@ -218,7 +219,7 @@ def say_answer(question: str, sentence: str, setting: Setting) -> Draft:
     One that points at a choice ("the second one") is told with what was chosen.
     """
     answer = bare_of(sentence)
-    asked, answer = chosen(question, answer) or (question, answer)
+    asked, answer = chosen(question, answer) or without_guess(question, answer)
     asked = " ".join(asked.split())
     language = language_of(question + answer)
     draft, name = resolved(answer, setting, language), setting.name(language)
