@@ -58,8 +58,9 @@ _NOTE: Final = re.compile(
 _STOP: Final = re.compile(r"[\s.!?。！？]+$")
 # "..., so any dinner has to be quick", "he's sweet but never plans": they go on about it.
 _TAIL: Final = re.compile(
-    r"(?:,? (?:because|cos|which|whose|although|so (?:if|when|whenever))|,? so(?= (?:that )?\w+ (?:\w+ )?(?:have|has|is|are"
-    r"|can|can't|must|needs?|will|won't|do|does)\b)"
+    r"(?:,? (?:because|cos|which|whose|although|so (?:if|when|whenever))"
+    r"|,? so(?= (?:that )?\w+ (?:\w+ )?(?:have|has|is|are|can|can't|must|needs?|will|won't|do"
+    r"|does)\b)"
     r"|[,;] (?:but |and )?(?:he|she|it|they)(?:'s|'re)?) (?!.*\bformerly: )",
 )
 

@@ -42,10 +42,11 @@ from memograd.memory.manager.past import (
 )
 from memograd.memory.manager.protocol import Change
 from memograd.memory.reader.fact import Heard
-from memograd.memory.reader.forget import MAY_ASK, says_what_stays
+from memograd.memory.reader.forget import MAY_ASK, asked_for, says_what_stays
 from memograd.memory.reader.heads import has_verb
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, reason
+from memograd.memory.statements.value_types import NUMERALS
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel, Thresholds
@@ -111,7 +112,26 @@ _ADVERBIAL: Final = re.compile(
     r"|satur|sun)days?)\b",
     re.IGNORECASE,
 )
+_CALLED: Final = re.compile(r"\b(?:is|was|['’]s) (?:called|named)\b|\bname is\b", re.IGNORECASE)
 _OF_NAME: Final = re.compile(r"\b(?:nick|sur)?names?\b", re.IGNORECASE)
+_ALL_ABOUT: Final = re.compile(
+    r"\b(?:anything|everything|nothing|(?:single )?word|mention|trace) (?:\w+ )?(?:about|of|on)\b",
+    re.IGNORECASE,
+)
+_OF_AMOUNT: Final = re.compile(
+    r"\b(?:salary|pay|wages?|income|earn\w*|figure|amount|sum|price|rent|number|how much|money)\b"
+    r"|工资|工資|月薪|年薪|薪水|收入|多少钱|多少錢|数字|數字|金额|金額|房租|价格",
+    re.IGNORECASE,
+)
+_AMOUNT: Final = re.compile(
+    r"(?:(?<= is)|(?<= are)|(?<=User))?(?: (?:earning|earns?|making|makes?|paid|getting|gets?"
+    r"|on|for|at|paying|pays?))? (?:about |around |roughly )?(?:[£€$₹¥] ?)?\d[\d,.]*"
+    r"(?: ?(?:k|lakhs?|lpa|crores?|grand|thousand|million|rupees|dollars|euros|pounds|quid|bucks|rs"
+    r"|inr|rand|naira))?\b(?: (?:per|an?|each|every) \w+)?"
+    rf"|(?:月薪|年薪|工资|工資|薪水|收入|到手|房租|一个月|每月|每个月)[^，,。]{{0,4}}?[\d{NUMERALS}][\d{NUMERALS}万萬千,.]*"
+    r"(?:元|块|塊|k|K|w|W)?(?:钱|錢)?",
+    re.IGNORECASE,
+)
 _SECRET: Final = re.compile(
     r"\bpass(?:word|code|phrase)?\b(?! (?:me|the|on|out|by))|\bpin\b|密码|口令", re.I
 )
@@ -138,9 +158,12 @@ def forgotten(
 
     recent: ids of what was just said.
     """
-    said = [item for item in items if item.id in recent]
+    said = _spoken_of(heard, [item for item in items if item.id in recent])
     all_said = ALL_SAID.search(heard.own) and not _OF_SOMETHING.search(heard.own)
-    points = only_points(heard.own) and (len(said) <= FEW_POINTED_AT or not _says(heard.own))
+    noted = len(said) < sum(item.id in recent for item in items)
+    points = (noted or only_points(heard.own)) and (
+        len(said) <= FEW_POINTED_AT or not _says(heard.own)
+    )
     rest_stays = any(map(_names_what_stays, clauses_of(heard.own)))
     partly = rest_stays or _names_some(heard.own, said)
     if said and (all_said or (points and not partly)):
@@ -181,6 +204,16 @@ def forgotten(
         _without(heard, items[n], gone, {place for m, place in kept if m == n}, leans)
         for n, gone in places.items()
     ]
+
+
+def _spoken_of(heard: Heard, said: Sequence[MemoryItem]) -> Sequence[MemoryItem]:
+    """Of what was just said that which the assistant spoke of behind it: "I've noted the address."
+    "Un-note it". All of it where that is none, or the assistant said nothing."""
+    if not heard.before or heard.before[-1][0] != "assistant" or not points_too(heard.own):
+        return said
+    words = words_of(heard.before[-1][1])
+    named = [item for item in said if words & words_of(present(item.text)) - _OF_ASKING]
+    return named or said
 
 
 def only_points(own: str) -> bool:
@@ -386,9 +419,14 @@ def _without(
     goes_with: whether one part says nothing without the one before it."""
     if meant == {THE_PAST}:
         return _rewritten(heard, item, present(item.text))
+    if (left := _without_amount(heard.own, present(item.text))) is not None:
+        return _rewritten(heard, item, left)
     parts = parts_of(present(item.text))
-    if not _OF_NAME.search(heard.own):  # "my ex's name"
+    if not _OF_NAME.search(heard.own) or _ALL_ABOUT.search(heard.own):  # "my ex's name"
         meant = meant | {n - 1 for n in meant - kept if _is_name_of_last(n, parts)} - kept
+        if any(_CALLED.search(parts[n][0]) for n in meant - kept):
+            # "Not a word about Brendan": who he is goes, and so does what "he" does.
+            meant = meant | {n for n, (part, _) in enumerate(parts) if _PRONOUN.match(part)} - kept
     stay = [n for n in range(len(parts)) if n not in meant]
     stay = [n for n in stay if n in kept or not _hangs_on_what_goes(n, parts, stay)]
     for n in list(stay):  # in order: what hangs on a torn one is torn too
@@ -407,6 +445,18 @@ def _without(
     if _OPENS.fullmatch(left) or _SECRET.search(left):
         return _forgets(heard, item)  # nothing is told, or the very thing that was to go
     return _rewritten(heard, item, left)
+
+
+def _without_amount(own: str, text: str) -> str | None:
+    """The item without the one sum that it tells, where a request means a sum and something else is
+    to stay: "remove my salary figure. Company name is ok" of "earns 18 lakhs at Infosys"."""
+    if not (_OF_AMOUNT.search(asked_for(own)) and any(map(_names_what_stays, clauses_of(own)))):
+        return None
+    if len(_AMOUNT.findall(text)) != 1:
+        return None
+    left = re.sub(r"\s+", " ", _AMOUNT.sub(" ", text)).replace(" ,", ",").replace(" .", ".")
+    left = re.sub(r"(?<=[\u4e00-\u9fff，]) | (?=[\u4e00-\u9fff，])|^，|，(?=[，。])", "", left)
+    return left if words_of(left) - words_of(asked_for(own)) else None
 
 
 def _goes_with(model: RelationModel, part: str, gone: str) -> bool:

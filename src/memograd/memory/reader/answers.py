@@ -104,13 +104,19 @@ _NOT_SO: Final = re.compile(
 )
 
 
+_ASKS_FOR: Final = re.compile(
+    r"(?:.*[.!] )?[^.!?,]*\b(?:what|how|where|when|which)\b[^?,]{3,}\?\W*", re.IGNORECASE
+)
+"""What no yes and no "no" answers."""
+
+
 def without_guess(question: str, answer: str) -> tuple[str, str]:
     """Both without the guess that the question ends with and the answer denies: "How old are you,
     around 34?" "nope, 43". As they are where it has none, or none is denied."""
     guessed, denied = _GUESSES.fullmatch(question), _NOT_SO.match(answer)
-    if guessed is None or denied is None:
+    if denied is None or not (guessed or _ASKS_FOR.fullmatch(question)):
         return question, answer
-    return f"{guessed['asked']}?", answer[denied.end() :]
+    return f"{guessed['asked']}?" if guessed else question, answer[denied.end() :]
 
 
 def begins_bare(question: str, answer: str) -> bool:

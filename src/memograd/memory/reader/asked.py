@@ -85,6 +85,7 @@ FORGETS: Final = re.compile(
     r"|(?:^|(?<=[，。！？,.!? ]))(?![他她它])[^，。]{0,16}(?:给我|帮我|都|就|全)?"
     r"(?:删(?:了|掉|除)|抹(?:了|掉|去)|划掉|去掉|擦(?:了|掉)|清掉|撤[回掉]|忘了[吧它]|忘掉)"
     r"|.{0,12}[那这這][条條句个個段茬点點][话話儿兒]?[就也]?作[废廢罢罷]"
+    r"|.{0,24}[当當](?:成|作|做)?(?:空气|空氣|耳[旁边]风|[没沒](?:看[见到]|听[见到过]|这[事回]))"
     r"|.{0,12}[当當]我(?:放屁|[胡瞎乱亂][说說讲講扯]|[没沒冇][讲講提])",
     re.IGNORECASE,
 )
@@ -115,9 +116,15 @@ WITHDRAWS: Final = re.compile(
     r"\W*我?(?:想|要|决定|決定)?(?:收回|撤回)(?=[^，。！？\s]{0,6}(?:[说說讲講提聊]|那句))"
 )
 """Says in so many words that it takes back what was said: 我收回刚才说的年薪."""
+_VOIDS: Final = re.compile(
+    r"^(?:上面|前面|刚才|剛才|刚刚|之前)?(?P<what>[^，,。！!]{2,24}?)(?:这[条句]|那[条句]|你)?[就也都全]*"
+    r"(?:[当當](?:成|作|做)?(?:空气|空氣|耳[旁边]风)|作[废廢])"
+)
+"""The same behind what it means: 上面关于葛老师的你全当空气."""
 _SPEAKS_TO: Final = re.compile(
     r"[你您妳咱俺]|[这這那][条條句段茬话話]|上一?[条條句]|刚|剛|前面|之前"
 )
+_PRAISES: Final = re.compile("[写寫说說讲講答回译譯改][得的](?:很|真|挺|好|不错|不錯|蠻|蛮|太)")
 LISTS_WHAT: Final = re.compile(
     r"[^.!?]*\b(?:all of (?:it|that|them)|the (?:whole )?lot)\W*", re.IGNORECASE
 )
@@ -157,6 +164,7 @@ _CALLS_OFF: Final = re.compile(
 )
 _CLAUSE: Final = re.compile(
     r"(?<=[,.;!?，。；！？])|(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])|(?= but )"
+    r"|(?= so (?:please |can (?:you|u) )?(?:un|forget|delete|drop|wipe|remove|scrap|erase))"
 )
 
 
@@ -193,10 +201,12 @@ def requests(text: str) -> bool:
 def speaks_to_nobody(message: str) -> bool:
     """Whether a Chinese message has no word of asking, nor speaks to somebody or points at what
     was said: 她对这一行门儿清."""
-    asks = MAY_ASK.search(message) or _SPEAKS_TO.search(message)
+    asks = MAY_ASK.search(message) or (_SPEAKS_TO.search(message) and not _PRAISES.search(message))
     return is_chinese(message) and not asks
 
 
 def asked_plainly(text: str) -> str:
     """What takes back in so many words, worded as most people ask: 请忘掉刚才说的年薪."""
+    if (voids := _VOIDS.match(text)) is not None:
+        return f"请忘掉{voids['what']}{text[voids.end() :]}"
     return WITHDRAWS.sub("请忘掉", text, count=1)

@@ -73,6 +73,11 @@ _IN_LINE: Final = re.compile(
     r"(?=[,;，；]?\s*[a-d1-4](?:[).:]\s|[、．.:：)])|[?.？。]?\s*$)",
     re.IGNORECASE,
 )
+_NUMBERED: Final = re.compile(
+    r"(?<=\([1-4a-d]\) ).+?(?=[,;]?\s+(?:(?:or|and)\s+)?\([1-4a-d]\) |[.?](?:\s|$)|$)",
+    re.IGNORECASE,
+)
+"""In one sentence: "(1) a steamer, or (2) a wetsuit with a hood. Which one?" """
 _LETTER: Final = re.compile(
     r"\W*(?:option )?(?:(?P<first>[a1])|(?P<second>[b2])|(?P<third>[c3]))"
     r"(?:[).,;:]+(?:\s*(?P<reason>\S.*))?|\W*$)",
@@ -103,7 +108,10 @@ def chosen(question: str, answer: str) -> tuple[str, str] | None:
     if found is None:
         return None
     listed = list(_LISTED.finditer(question))
-    if listed:
+    numbered = list(_NUMBERED.finditer(question))
+    if len(numbered) > 1:
+        spans = [one.span() for one in numbered]
+    elif listed:
         spans = [one.span("choice") for one in listed]
     else:
         spans = _choices_chinese(question) if chinese else _choices_english(question)
@@ -111,10 +119,14 @@ def chosen(question: str, answer: str) -> tuple[str, str] | None:
     if place is None:
         return None
     start, end = spans[place]
-    if listed:  # "Which exam?\n1. First\n2. Proficiency"
+    if listed and len(numbered) < 2:  # "Which exam?\n1. First\n2. Proficiency"
         asked = question[: listed[0].start()].rstrip()
         return f"{asked} {question[start:end]}", question[start:end] + comma + reason
-    told = question[: spans[0][0]] + question[start:end] + question[spans[-1][1] :]
+    told = (
+        re.sub(r"\([1-4a-dA-D]\) $", "", question[: spans[0][0]])
+        + question[start:end]
+        + question[spans[-1][1] :]
+    )
     return told, question[start:end] + comma + reason
 
 

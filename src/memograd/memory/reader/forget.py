@@ -62,14 +62,14 @@ MAY_ASK: Final = re.compile(
     r"\b(?:forget|delet|eras|wip(?:e|ing)|remov|scrub|strik|scrap|drop|clear|scratch|bin|lose|redact"
     # "Keep going!" and "Keep it up!" ask for nothing of the kind.
     r"|keep(?! (?:\w+ing|(?:\w+ ){1,2}going|(?:\w+ ){0,3}up|on|at it|me|us|calm|in touch)\b)"
-    r"|un-?(?:see|say|remember|learn|hear)|ignor|disregard|discard|purg|void|expung|withdraw|retain"
+    r"|un-?(?:see|say|remember|learn|hear|note|save|record|tell)|ignor|disregard|discard|purg|void|expung|withdraw|retain"
     r"|cut|leave|kept|stor(?:e|ing)|sav(?:e|ing)|record|remember(?!ed|,)|memor|notes?|file|log|list|writ"
     r"|never ?mind|rather (?:you|u)|off the|out of|get rid|cross (?:\w+ )?out|hold on|hang on"
     r"|pretend|vanish|disappear|bury|gone\b|as (?:if|though)\b"
     r"|never (?:brought|happened|reached|came)|rub(?:bed|bing)? (?:\w+ ){0,4}out"
     r"|take (?:\w+ ){0,4}(?:back|out|off)|did(?:n'?t| not) (?:say|hear|mention|tell))\w*"
     r"|忘|删|刪|抹|撤|移[除掉走]|销|銷|[去划擦清拿][掉了]|免了|不[必用要]|[别別甭勿唔莫]|当|當|作[废廢罢罷]"
-    r"|留|存|记|記|收回|保密|扔|丢|剔",
+    r"|留|存|记|記|收回|保密|扔|丢|剔|空气|空氣|耳旁风|耳边风",
     re.IGNORECASE,
 )
 """A word that requests to forget, or not to keep, have; most sentences with one ask nothing."""

@@ -69,51 +69,6 @@ def told_apart(sentence: str) -> list[tuple[int, str]]:
     return [(end - len(said), said.rstrip(_BETWEEN)) for end, said in found]
 
 
-_SUBJECT: Final = r"(?:i(?:['’]?(?:m|ve)|['’](?:d|ll))?|my|we(?:['’](?:re|ve|d|ll))?|our) (?=[a-z\d])"
-_LEADS_IN: Final = re.compile(r"^\W*[\w' ]{2,24}: ", re.IGNORECASE)
-"""Says what follows: "Bit about me: I'm 58"."""
-_FACT: Final = re.compile(
-    rf"\W*(?:(?:hi|hey|hello|ok|so|well|fyi|oh|just|btw|also|yes|yeah)\b[\s,!.]*)*{_SUBJECT}",
-    re.IGNORECASE,
-)
-_ANOTHER_FACT: Final = re.compile(
-    rf"(?:(?:[,;]| [-–—])? (?:and|n|&) |[,;] |  ?[-–—] )(?={_SUBJECT}"
-    r"(?!(?:mean|guess|think|suppose|say|said|know|hope|swear|bet|reckon|wish|wonder|believe|feel"
-    r"|tell|told|must (?:say|admit)|should (?:say|add)|sorry|afraid|sure|not sure|just (?:want|need)"
-    r"|need|want|would|could|can(?:no|['’])t (?:see|tell|decide|wait)|bad|fault)\b))",
-    re.IGNORECASE,
-)
-_LEANS_BACK: Final = re.compile(
-    r"\b(?:it|its|this|those|these|them|they|he|she|him|her|his|there|both|either|neither|too|same"
-    r"|do|did|don['’]?t|didn['’]?t)\b",
-    re.IGNORECASE,
-)
-LEAST_TOLD: Final = 2  # words
-
-
-def facts_apart(sentence: str) -> list[tuple[int, str]]:
-    """The facts of an English sentence that says several of who speaks, each with its place.
-
-    "I take metformin and I go to Slimming World on Thursdays": each can be read, changed and
-    forgotten without the other. What leans on the fact before it stays with that. Empty where
-    there are not two.
-    """
-    label = _LEADS_IN.match(sentence)
-    first = label.end() if label else 0
-    if asks(sentence) or not _FACT.match(sentence, first):
-        return []
-    cuts = [one.span() for one in _ANOTHER_FACT.finditer(sentence, first)]
-    found: list[tuple[int, int]] = []
-    starts, ends = [first, *(end for _, end in cuts)], [*(at for at, _ in cuts), len(sentence)]
-    for at, end in zip(starts, ends, strict=True):
-        said = sentence[at:end]
-        if found and (_LEANS_BACK.search(said) or len(said.split()) < LEAST_TOLD):
-            found[-1] = (found[-1][0], end)
-        else:
-            found.append((at, end))
-    return [(at, sentence[at:end]) for at, end in found] if len(found) > 1 else []
-
-
 def beginning(
     text: str, sentences: Sequence[tuple[int, int, str]]
 ) -> tuple[str, list[tuple[int, int, str]]]:
@@ -164,6 +119,18 @@ def asks(text: str) -> bool:
     if language_of(text) == "zh":
         return screen_chinese.is_question(text)
     return screen_english.is_question(text)
+
+
+_SUPPOSES: Final = re.compile(
+    r"\W*(?:suppose|supposing|imagine|say|let'?s say|assuming|assume|hypothetically|what if)\b"
+    r"|\W*(?:假[设設如使定]|要是|如果|倘若|万一|萬一)",
+    re.IGNORECASE,
+)
+
+
+def supposes(text: str) -> bool:
+    """Whether it asks what would be, and so tells of nobody: 假设我月收十万，要缴多少税？"""
+    return asks(text) and _SUPPOSES.match(text) is not None
 
 
 # "How do I wrap it?", 我该买哪个: who asks is in it, and nothing of them is told.
@@ -247,6 +214,8 @@ def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     if at is None or len(sentences[at]) > _LONGEST_ASKED:
         return None
     question = sentences[at]
+    if at > 0 and _WHICH_ONE.match(question) and len(_NUMBERED.findall(sentences[at - 1])) > 1:
+        return f"{sentences[at - 1]} {question}"
     if is_short(question) and at > 0:
         if not _only_reacts(sentences[at - 1]):
             question = f"{sentences[at - 1]} {question}"
@@ -255,6 +224,10 @@ def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
         if asks(past[-3].text) and longest < 200:
             question = f"{past[-3].text} ({past[-2].text.strip()}) {question}"
     return question
+
+
+_WHICH_ONE: Final = re.compile(r"(?:so |and |now )?(?:which|what)\b", re.IGNORECASE)
+_NUMBERED: Final = re.compile(r"\((?:[1-4]|[a-d])\) ", re.IGNORECASE)
 
 
 def _asked_at(sentences: Sequence[str], before: RawTurn, turn: RawTurn) -> int | None:

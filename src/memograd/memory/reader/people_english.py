@@ -109,7 +109,8 @@ _NO_PERSON: Final = re.compile(
 _SOMEBODY: Final = re.compile(
     r"\b(?:and|with|met|saw|see|told|tell|asked|ask|called|named|married|marry|love|miss|visit"
     r"|visited|helped|help|phoned|rang|texted|friend|colleague|says|said|thanks|hired|invited"
-    r"|hugged|kissed|meet|making|made|letting|let|feeding|feed|walking|walk|because|but|so|that|when|if|as|between|than),? $"
+    r"|hugged|kissed|meet|making|made|letting|let|feeding|feed|walking|walk"
+    r"|because|but|so|that|when|if|as|between|than),? $"
 )
 _DOING: Final = (
     r"says?|said|told|tells|called|rang|phoned|texted|wants?|wanted|got|gets|had|has|took|takes"

@@ -24,6 +24,7 @@ from memograd.memory.reader.answers import (
     begins_bare,
     only_offers,
     told_in_full,
+    without_guess,
 )
 from memograd.memory.reader.asked import (
     BY_THE_WAY,
@@ -55,9 +56,9 @@ from memograd.memory.reader.parts import (
     beginning,
     begins_short,
     clauses_of,
-    facts_apart,
     own_sentences,
     question_before,
+    supposes,
 )
 from memograd.memory.reader.rules import to_fact
 from memograd.memory.reader.self_corrected import turn_as_meant
@@ -68,6 +69,7 @@ from memograd.memory.reader.sentences import (
     tells_code,
 )
 from memograd.memory.reader.setting import Setting
+from memograd.memory.reader.side_by_side import facts_apart
 from memograd.memory.reader.talk import keeps_talk_going, may_tell, told_in
 from memograd.memory.reader.wording import bare_of, resolved, say, say_answer, without_calls
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
@@ -82,8 +84,8 @@ BEFORE_TURNS: Final = 3
 _OWN_SUBJECT: Final = re.compile(r"(?:and |but )?(?:i|i'?m|i'?ve|my) |我|俺|咱", re.IGNORECASE)
 _FIRST_PERSON: Final = re.compile(r"\b(?:i|i'?m|i'?ve|my|me|we|our|us|mine)\b|我|咱", re.IGNORECASE)
 _INTRODUCES: Final = re.compile(
-    r"\W*(?:(?:hi|hey|hello|so|ok)\b[\s,!.]*)*(?:i(?:['’]?m| am|['’]?ve| have| work| teach| run| live"
-    r" | own)|my|we(?:['’]re| are| have| run| live))\b[^?]*[.!]\s*$",
+    r"\W*(?:(?:hi|hey|hello|so|ok)\b[\s,!.]*)*(?:i(?:['’]?m| am|['’]?ve| have| work| teach| run"
+    r"| live| own)|my|we(?:['’]re| are| have| run| live))\b[^?]*[.!]\s*$",
     re.IGNORECASE,
 )
 LEAST_TEXT: Final = 20
@@ -132,6 +134,7 @@ class TrainedReader:
             alone = all(one.speaker == turn.speaker for one in around if one.said_as == "user")
             near = spoken_of(last, answered_by(past, turn), [*people])
             asked = question_before(past, turn)
+            asked = asked and without_guess(asked, turn.text)[0]
             setting = Setting(
                 turn_as_meant(turn), speakers, len(people) <= 1, asked, last,
                 near=near, alone=alone, earlier=earlier,
@@ -232,7 +235,7 @@ class TrainedReader:
                 continue  # "Thanks, Mel!" only calls somebody
             if len(text) > LONGEST or has_secret(text) or (start, end) in told_by_way:
                 continue
-            if is_idle(text) and not setting.question:
+            if (is_idle(text) or supposes(text)) and not setting.question:
                 continue
             answer = setting.question is not None and text is sentences[0][2]
             called_so = called != bare_text
@@ -489,8 +492,10 @@ class TrainedReader:
             facts = facts_apart(text) if kept else []
             if facts:
                 found = self._model.worth(setting.turn.text, before, [said for _, said in facts])
-                if all(float(one[0]) >= self._least(said, setting)
-                       for one, (_, said) in zip(found, facts, strict=True)):
+                if all(
+                    float(one[0]) >= self._least(said, setting)
+                    for one, (_, said) in zip(found, facts, strict=True)
+                ):
                     parts += [(start + at, start + at + len(said), said) for at, said in facts]
                     rows += [*found]
                     continue

@@ -32,8 +32,8 @@ _IDIOMS: Final = tuple(
          r"|popped (?:his|her) clogs|gave up the ghost|didn['’]?t pull through)\b", "died"),
         (r"(?<=\w) (?:called it (?:a day|quits)|(?:are|is) (?:done|finished|history|over|no more)"
          r"|threw in the towel)(?=\W*$|[.,;!?])", " broke up"),
-        (r"\b(?:got|was|been) (?:the (?:sack|boot|chop|push|axe|elbow|heave[- ]ho)|canned|sacked|axed"
-         r"|given (?:the (?:sack|boot)|my (?:marching orders|cards|p45)))\b"
+        (r"\b(?:got|was|been) (?:the (?:sack|boot|chop|push|axe|elbow|heave[- ]ho)|canned|sacked"
+         r"|axed|given (?:the (?:sack|boot)|my (?:marching orders|cards|p45)))\b"
          r"|\bgot my (?:p45|marching orders|cards)\b|\blost my job\b", "was fired"),
         (r"\b(?:i['’]?m|i am|i['’]?ve been|been) out of work\b", "I was fired and have no job"),
         (r"\bhung up my (?:apron|boots|hat|gloves|whistle|tools|scrubs)\b", "retired and quit"),
@@ -44,8 +44,12 @@ _IDIOMS: Final = tuple(
         (r"\bgot shot of\b", "got rid of"),
         (r"\bsold (?P<what>(?:the|my|our) (?:old )?\w+) to (?:(?:my|our|his|her|a|the) \w+|"
          r"(?-i:[A-Z])\w+)", r"sold \g<what>"),
-        (r"\b(?:baby )?(?:number|our|my|no\.?) (?P<n>two|three|four|five|second|third|fourth|fifth)"
-         r" (?:was born|(?:has )?arrived|has landed|came along)\b", r"we have \g<n> kids now, born"),
+        *(
+            (rf"\b(?:(?:baby )?(?:number|no\.?) {number}|(?:our|my) {nth})"
+             r" (?:was born|(?:has )?arrived|has landed|came along)\b",
+             f"we have {number} kids now, born")
+            for number, nth in (("two", "second"), ("three", "third"), ("four", "fourth"))
+        ),
         (r"\bwent (?:to|for) (?:the )?(?:scrap(?:yard| heap)?|breakers?|knackers?(?: yard)?)\b",
          "was scrapped and is gone"),
         (r"\b(?:tied|tying) the knot\b|\bgot hitched\b", "got married"),
@@ -65,7 +69,8 @@ _IDIOMS: Final = tuple(
         ("安乐死?(?=了)|老死", "去世"),
         ("办了?喜?酒席?(?=了|$|[，,。！!])", "办婚礼结婚"),
         ("(?:都|满|已经满)(?P<age>[一二三四五六七八九十百\\d]{1,3}岁)(?=了|啦)", r"现在\g<age>"),
-        ("老(?P<n>[三四五])(?=(?:[昨今前]天|刚刚?)?(?:落地|出生|降生|生了))", r"现在有\g<n>个孩子了,老\g<n>"),
+        ("老(?P<n>[三四五])(?=(?:[昨今前]天|刚刚?)?(?:落地|出生|降生|生了))",
+         r"现在有\g<n>个孩子了,老\g<n>"),
     )
 )  # fmt: skip
 _HINTS: Final = re.compile(

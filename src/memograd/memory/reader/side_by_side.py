@@ -1,0 +1,102 @@
+"""The facts of a sentence that says several of who speaks.
+
+    I take metformin and I go to Slimming World on Thursdays
+    ->  I take metformin    I go to Slimming World on Thursdays
+
+    我月薪三万二,我老婆在浦东    ->  我月薪三万二    我老婆在浦东
+
+Each can be read, changed and forgotten without the others. Invariant: what is found stands in the
+sentence in these letters; what leans on the fact before it ("and I hate it") stays with that. Pure
+functions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from memograd.memory.language import language_of
+from memograd.memory.reader.heads import has_verb
+from memograd.memory.reader.parts import asks
+
+_SUBJECT: Final = (
+    r"(?:i(?:['’]?(?:m|ve)|['’](?:d|ll))?|my|we(?:['’](?:re|ve|d|ll))?|our) (?=[a-z\d])"
+)
+_LEADS_IN: Final = re.compile(r"^\W*[\w' ]{2,24}: ", re.IGNORECASE)
+"""Says what follows: "Bit about me: I'm 58"."""
+_DEPENDS: Final = re.compile(
+    r"\W*(?:(?:hi|hey|ok|so|well|and|but|also)\b[\s,!.]*)*(?:if|when|whenever|because|cos|since|although"
+    r"|though|while|whilst|as|after|before|unless|until|till|where|wherever|what|whatever|how|that"
+    r"|which|who|once|every time|the (?:day|time|moment|minute|last time|first time|more|way|thing"
+    r"|reason)|(?:please|can|could|would|will|should|may|let|help|write|tell|give|make|pretend"
+    r"|imagine|suppose|say|assume|forget|delete|remember|remind|note)\b)\b",
+    re.IGNORECASE,
+)
+_ANOTHER_FACT: Final = re.compile(
+    rf"(?:(?:[,;]| [-–—])? (?:and|n|&) |[,;] |  ?[-–—] )(?={_SUBJECT}"
+    r"(?!(?:mean|guess|think|suppose|say|said|know|hope|swear|bet|reckon|wish|wonder|believe|feel"
+    r"|tell|told|must (?:say|admit)|should (?:say|add)|sorry|afraid|sure|not sure"
+    r"|just (?:want|need)|need|want|would|could|can(?:no|['’])t (?:see|tell|decide|wait)|bad"
+    r"|fault)\b))",
+    re.IGNORECASE,
+)
+_LEANS_BACK: Final = re.compile(
+    r"\b(?:it|its|this|those|these|them|they|he|she|him|her|his|there|both|either|neither|too|same"
+    r"|do|did|don['’]?t|didn['’]?t)\b",
+    re.IGNORECASE,
+)
+_DOES: Final = re.compile(r"(?:my|our) [a-z]+(?: [A-Z]\w+)? [a-z]{2,}s (?=\w)")
+"""My son plays football."""
+_OWN_PERSON: Final = re.compile(r"(?:my|our) [a-z]", re.IGNORECASE)
+LEAST_TOLD: Final = 2  # words
+
+
+_DEPENDS_ZH: Final = re.compile(
+    "(?:如果|要是|假如|假设|假設|因为|因為|虽然|雖然|自从|自從|等|当|當|每次|只要|除非|既然|万一|请|請|帮|幫|别|別)"
+)
+_ANOTHER_FACT_ZH: Final = re.compile(
+    r"[,，;；]\s*(?=(?:我|俺|咱)(?!觉得|覺得|想[说說问問]|说|說|看[这這那你]|也|还|還|都|就|才|又|怕|猜|估计|以为|以為|知道|记得"
+    r"|記得|听|聽|问|問|建议|希望|真|好|太|是[说說不]|的(?:天|妈|错)|自己|俩|倆|们俩|不知|该|應|应))"
+)
+_LEANS_BACK_ZH: Final = re.compile(
+    "[他她它这這]|那(?![么麼时時])|所以|因为|因為|但|不过|不過|结果|結果|而且|于是|就是"
+)
+LEAST_TOLD_ZH: Final = 4  # characters
+
+
+def facts_apart(sentence: str) -> list[tuple[int, str]]:
+    """The facts, each with its place; empty where there are not two."""
+    chinese = language_of(sentence) == "zh"
+    depends, another = (_DEPENDS_ZH, _ANOTHER_FACT_ZH) if chinese else (_DEPENDS, _ANOTHER_FACT)
+    label = None if chinese else _LEADS_IN.match(sentence)
+    first = label.end() if label else 0
+    if asks(sentence) or depends.match(sentence, first):
+        return []
+    cuts = [one.span() for one in another.finditer(sentence, first)]
+    found: list[tuple[int, int]] = []
+    starts, ends = [first, *(end for _, end in cuts)], [*(at for at, _ in cuts), len(sentence)]
+    for at, end in zip(starts, ends, strict=True):
+        said = sentence[at:end]
+        if found and _leans(said, chinese=chinese):
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((at, end))
+    if not chinese and not _has_verb(sentence[slice(*found[0])]):
+        return []  # "Me and my wife live in Bath"
+    return [(at, sentence[at:end]) for at, end in found] if len(found) > 1 else []
+
+
+def _has_verb(said: str) -> bool:
+    bare = re.sub(r"\bim\b", "i'm", said, flags=re.IGNORECASE)
+    return has_verb(bare) or _DOES.match(said) is not None
+
+
+def _leans(said: str, *, chinese: bool) -> bool:
+    """Whether it says too little by itself."""
+    if chinese:
+        return len(said) < LEAST_TOLD_ZH or _LEANS_BACK_ZH.search(said) is not None
+    own = _OWN_PERSON.match(said)
+    if own is not None:  # "my son plays football and he hates school" says who he is
+        said = re.sub(r"\b(?:he|she|him|her|his)\b", "", said, flags=re.IGNORECASE)
+    leans = _LEANS_BACK.search(said) is not None
+    return leans or len(said.split()) < LEAST_TOLD or (own is not None and not _has_verb(said))
