@@ -113,6 +113,12 @@ _ADVERBIAL: Final = re.compile(
     re.IGNORECASE,
 )
 _CALLED: Final = re.compile(r"\b(?:is|was|['’]s) (?:called|named)\b|\bname is\b", re.IGNORECASE)
+_GOES_ON_ZH: Final = re.compile(
+    r"从(?!小|事|业|没|来)|是[^，,]{1,12}的$|已经|才|全[都部]?(?!家|职)|都(?!市)|只[能有剩是]|刚(?![才刚]|结婚)|差点|结果|后来|当时"
+    r"|(?:预算|預算|学费|學費|地点|地點|费用|費用|本金|利息|[一二三终終笔筆][面试試](?=[过過了挂没也]))"
+    r"|(?:\d{4}年|去年|前年|今年|上个?月|那年)[^，,]{0,8}(?:才|[^，,]的[\u4e00-\u9fff]?$)"
+    r"|(?:[他她]|医生|醫生|大夫|老师|老師)说|说是|據說|据说"
+)
 _OF_NAME: Final = re.compile(r"\b(?:nick|sur)?names?\b", re.IGNORECASE)
 _ALL_ABOUT: Final = re.compile(
     r"\b(?:anything|everything|nothing|(?:single )?word|mention|trace) (?:\w+ )?(?:about|of|on)\b",
@@ -476,15 +482,17 @@ def _is_name_of_last(n: int, parts: Sequence[tuple[str, str]]) -> bool:
 
 def _is_torn(n: int, text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> bool:
     """Whether a part behind one that goes says nothing without it: ", she owes me forty dollars";
-    ", keeps me right"; ", and mornings only"; ", with our Janice"; ". Pokies mostly"."""
+    ", keeps me right"; ", and mornings only"; ", with our Janice"; ". Pokies mostly"; ，从一百六
+    十八斤开始的."""
     if not n or n - 1 in stay:
         return False
     if _PRONOUN.match(parts[n][0]) and not stands_alone(text, parts[n][0]):
         return True
     if is_chinese(text):
-        return False
+        return _GOES_ON_ZH.match(parts[n][0].removeprefix("用户")) is not None
     part, joint = parts[n][0], parts[n - 1][1].strip()
-    if not has_verb(part) and (joint.startswith(".") or _ADVERBIAL.match(part)):
+    brief = joint.startswith(".") and len(part.split()) < 3 and not re.search(r"\d", part)
+    if not has_verb(part) and (brief or _ADVERBIAL.match(part)):
         return True
     if joint == "," and re.match(r"(?:keeps|makes|helps|means|gets|lets|leaves)\b", part):
         return True

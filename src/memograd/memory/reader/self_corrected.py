@@ -111,7 +111,8 @@ def _in_its_place(before: str, value: str) -> str | None:
         found = list(pattern.finditer(before, last)) or list(pattern.finditer(before))
         if len(found) != 1 or found[0][0].casefold() == value.casefold():
             return None
-        return before[: found[0].start()] + value + before[found[0].end() :]
+        stop = "." if found[0][0].endswith(".") and not value.endswith(".") else ""  # of "6pm."
+        return before[: found[0].start()] + value + stop + before[found[0].end() :]
     return None
 
 

@@ -19,9 +19,7 @@ from memograd.memory.language import language_of
 from memograd.memory.reader.heads import has_verb
 from memograd.memory.reader.parts import asks
 
-_SUBJECT: Final = (
-    r"(?:i(?:['’]?(?:m|ve)|['’](?:d|ll))?|my|we(?:['’](?:re|ve|d|ll))?|our) (?=[a-z\d])"
-)
+_SUBJECT: Final = r"(?:i(?:['’]?(?:m|ve)|['’](?:d|ll))?|my) (?=[a-z\d])"
 _LEADS_IN: Final = re.compile(r"^\W*[\w' ]{2,24}: ", re.IGNORECASE)
 """Says what follows: "Bit about me: I'm 58"."""
 _DEPENDS: Final = re.compile(
@@ -42,7 +40,7 @@ _ANOTHER_FACT: Final = re.compile(
 )
 _LEANS_BACK: Final = re.compile(
     r"\b(?:it|its|this|those|these|them|they|he|she|him|her|his|there|both|either|neither|too|same"
-    r"|do|did|don['’]?t|didn['’]?t)\b",
+    r"|do|did|don['’]?t|didn['’]?t)\b|n['’]?t(?=\W*$|[,;] )",
     re.IGNORECASE,
 )
 _DOES: Final = re.compile(r"(?:my|our) [a-z]+(?: [A-Z]\w+)? [a-z]{2,}s (?=\w)")

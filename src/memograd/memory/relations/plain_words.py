@@ -30,8 +30,10 @@ _IDIOMS: Final = tuple(
         (r"\bcross(?:ed|ing) (?:over )?the rainbow bridge\b", "died"),
         (r"\b(?:slipped away|passed over|breathed (?:his|her|its) last|kicked the bucket"
          r"|popped (?:his|her) clogs|gave up the ghost|didn['’]?t pull through)\b", "died"),
-        (r"(?<=\w) (?:called it (?:a day|quits)|(?:are|is) (?:done|finished|history|over|no more)"
-         r"|threw in the towel)(?=\W*$|[.,;!?])", " broke up"),
+        (r"(?P<who>\band (?:i|me)|\bme and \w+|\bwe)(?:['’]?ve| have)? (?:called it (?:a day|quits)"
+         r"|(?:['’]re |are |is )(?:done|finished|history|over|no more)|threw in the towel)"
+         r"(?=\W*$|[.,;!?])", r"\g<who> broke up"),
+        (r"\b(?P<who>(?-i:[A-Z])\w+) is history(?=\W*$|[.,;!?])", r"\g<who> and I broke up"),
         (r"\b(?:got|was|been) (?:the (?:sack|boot|chop|push|axe|elbow|heave[- ]ho)|canned|sacked"
          r"|axed|given (?:the (?:sack|boot)|my (?:marching orders|cards|p45)))\b"
          r"|\bgot my (?:p45|marching orders|cards)\b|\blost my job\b", "was fired"),

@@ -1,0 +1,59 @@
+"""Facts that stand side by side in a sentence are kept one by one, and what leans on one with it."""
+
+from __future__ import annotations
+
+import pytest
+
+from memograd import Memory
+from memograd.memory.reader.side_by_side import facts_apart
+
+WHEN = "2024-05-07T18:30:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "facts"),
+    [
+        ("I take warfarin and I sing in a choir", ["I take warfarin", "I sing in a choir"]),
+        ("im omar n im 19 weeks pregnant", ["im omar", "im 19 weeks pregnant"]),
+        (
+            "About me: I'm 61, I live in Cork, and I'm seeing a therapist",
+            ["I'm 61", "I live in Cork", "I'm seeing a therapist"],
+        ),
+        (
+            "My wife's a vet, my son plays rugby and he hates school",
+            ["My wife's a vet", "my son plays rugby and he hates school"],
+        ),
+        ("我在浦东上班,我老公在苏州,我月薪两万", ["我在浦东上班", "我老公在苏州", "我月薪两万"]),
+    ],
+)
+def test_facts_of_who_speaks_stand_apart(sentence: str, facts: list[str]) -> None:
+    found = facts_apart(sentence)
+    assert [said for _, said in found] == facts
+    assert all(sentence[at : at + len(said)] == said for at, said in found)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I work nights and I hate it",
+        "I love my dog and my cat",
+        "Me and my wife Ann live in Bath",
+        "If I eat nuts, I swell up",
+        "When I was nine, my dad left",
+        "I'm tired, I mean exhausted",
+        "Do I pay tax, and my wife too?",
+        "我在长沙,我觉得他不错",
+        "因为我过敏,我不吃虾",
+        "我养了只猫,我妈不喜欢它",
+    ],
+)
+def test_what_leans_on_another_stays_with_it(sentence: str) -> None:
+    assert facts_apart(sentence) == []
+
+
+def test_of_two_facts_in_a_sentence_one_is_forgotten(tmp_path) -> None:
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        memory.add("I take warfarin and I sing in a choir.", user_id="ann", timestamp=WHEN)
+        memory.add("Please forget the choir.", user_id="ann", timestamp=WHEN)
+        kept = [one["memory"] for one in memory.get_all(user_id="ann")["results"]]
+    assert kept == ["User takes warfarin."]
