@@ -40,7 +40,7 @@ _ANOTHER_FACT: Final = re.compile(
 )
 _LEANS_BACK: Final = re.compile(
     r"\b(?:it|its|this|those|these|them|they|he|she|him|her|his|there|both|either|neither|too|same"
-    r"|do|did|don['’]?t|didn['’]?t)\b|n['’]?t(?=\W*$|[,;] )",
+    r"|do|did|don['’]?t|didn['’]?t)\b|n['’]t(?=\W*$|[,;] )",
     re.IGNORECASE,
 )
 _DOES: Final = re.compile(r"(?:my|our) [a-z]+(?: [A-Z]\w+)? [a-z]{2,}s (?=\w)")
