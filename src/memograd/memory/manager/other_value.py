@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 _NUMBER: Final = re.compile(r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten)\b", re.I)
 _SHOUTED: Final = re.compile(r"(?<![\w-])[A-Z]{5,}(?![\w-])")  # "it's a CLARINET", which is no name
 # How surely the model must point at two values, for what is made of them:
+_NO_VALUE: Final = re.compile(
+    r"(?:only|just|now|not|no|yes|sorry|actually|it|that|this|one|really|too|also|again|then|here"
+    r"|there|is|was|are|so|and|but|mean|meant)",
+    re.IGNORECASE,
+)
 POINTED: Final = 0.2  # from here on it is right nine times in ten
 POINTED_IN_PART: Final = 0.35  # one of several things that an item says
 POINTED_AMONG_MANY: Final = 0.5  # "141" is always like some number of another message
@@ -171,6 +176,8 @@ def pointed_at(
     own, before = (heard.own, heard.before) if said is None else (said, ())
     found = model.other_value(_SHOUTED.sub(lambda m: m[0].lower(), own), before, old)
     if found is None or not of_one_type(old[slice(*found.old)], found.new):
+        return None
+    if _NO_VALUE.fullmatch(found.new):
         return None
     if found.new.rstrip("s") == old[slice(*found.old)].rstrip("s") and found.new.islower():
         return None  # "night trains, honestly" says nothing of one night train

@@ -44,6 +44,7 @@ from memograd.memory.manager.protocol import Change
 from memograd.memory.reader.fact import Heard
 from memograd.memory.reader.forget import MAY_ASK, asked_for, says_what_stays
 from memograd.memory.reader.heads import has_verb
+from memograd.memory.reader.person_chinese import KIN
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.operations import Decision, MemoryOp, reason
 from memograd.memory.statements.value_types import NUMERALS
@@ -113,6 +114,8 @@ _ADVERBIAL: Final = re.compile(
     re.IGNORECASE,
 )
 _CALLED: Final = re.compile(r"\b(?:is|was|['’]s) (?:called|named)\b|\bname is\b", re.IGNORECASE)
+_OF_KIN_ZH: Final = re.compile(rf"(?:用户(?:说：)?(?:的)?)?[俺咱我]?(?:{KIN})")
+_SUBJECT_ZH: Final = re.compile(rf"用户|[我俺咱]|(?:{KIN})")
 _GOES_ON_ZH: Final = re.compile(
     r"从(?!小|事|业|没|来)|是[^，,]{1,12}的$|已经|才|全[都部]?(?!家|职)|都(?!市)|只[能有剩是]|刚(?![才刚]|结婚)|差点|结果|后来|当时"
     r"|(?:预算|預算|学费|學費|地点|地點|费用|費用|本金|利息|[一二三终終笔筆][面试試](?=[过過了挂没也]))"
@@ -131,7 +134,7 @@ _OF_AMOUNT: Final = re.compile(
 )
 _AMOUNT: Final = re.compile(
     r"(?:(?<= is)|(?<= are)|(?<=User))?(?: (?:earning|earns?|making|makes?|paid|getting|gets?"
-    r"|on|for|at|paying|pays?))? (?:about |around |roughly )?(?:[£€$₹¥] ?)?\d[\d,.]*"
+    r"|on|for|at|paying|pays?))? (?:about |around |roughly )?(?:[£€$₹¥R] ?)?\d[\d,.]*(?: \d{3})*"
     r"(?: ?(?:k|lakhs?|lpa|crores?|grand|thousand|million|rupees|dollars|euros|pounds|quid|bucks|rs"
     r"|inr|rand|naira))?\b(?: (?:per|an?|each|every) \w+)?"
     rf"|(?:月薪|年薪|工资|工資|薪水|收入|到手|房租|一个月|每月|每个月)[^，,。]{{0,4}}?[\d{NUMERALS}][\d{NUMERALS}万萬千,.]*"
@@ -462,6 +465,8 @@ def _without_amount(own: str, text: str) -> str | None:
         return None
     left = re.sub(r"\s+", " ", _AMOUNT.sub(" ", text)).replace(" ,", ",").replace(" .", ".")
     left = re.sub(r"(?<=[\u4e00-\u9fff，]) | (?=[\u4e00-\u9fff，])|^，|，(?=[，。])", "", left)
+    if _OF_AMOUNT.search(left) or re.search(r"\d", left):
+        return None  # the sum is all that it tells, or something is left of it
     return left if words_of(left) - words_of(asked_for(own)) else None
 
 
@@ -489,6 +494,8 @@ def _is_torn(n: int, text: str, parts: Sequence[tuple[str, str]], stay: Sequence
     if _PRONOUN.match(parts[n][0]) and not stands_alone(text, parts[n][0]):
         return True
     if is_chinese(text):
+        if 0 not in stay and _OF_KIN_ZH.match(parts[0][0]) and not _SUBJECT_ZH.match(parts[n][0]):
+            return True  # 儿子没考上高中，学汽修: both are about him
         return _GOES_ON_ZH.match(parts[n][0].removeprefix("用户")) is not None
     part, joint = parts[n][0], parts[n - 1][1].strip()
     brief = joint.startswith(".") and len(part.split()) < 3 and not re.search(r"\d", part)

@@ -29,7 +29,7 @@ from memograd.memory.manager.cues import (
     only_faint,
 )
 from memograd.memory.manager.members import without_members
-from memograd.memory.manager.other_value import gives_surely, in_part, with_value
+from memograd.memory.manager.other_value import gives_surely, in_part, pointed_at, with_value
 from memograd.memory.manager.past import (
     doubted,
     ended,
@@ -150,7 +150,7 @@ class Rewriter:
             left.used |= {
                 k
                 for k, one in enumerate(left.quotes)
-                if len(left.quotes) == 1
+                if (len(left.quotes) == 1 and found.new.casefold() in one.casefold())
                 or found.tells(one)
                 or substitution.corrected(present(item.text), one) == found.text
             }
@@ -257,7 +257,7 @@ class Rewriter:
             text = instead(other, item.text, heard.day)
             return self._update(item, text, heard, "replace", sure)
         part = self._rest(heard, item, relation)
-        closed = self._meant(heard, item)
+        closed = self._with_old_number(heard, item) or self._meant(heard, item)
         fit = (
             self._fitting(heard, item, left.quotes) if relation in ("replace", "correct") else None
         )
@@ -336,6 +336,21 @@ class Rewriter:
         if not plain or scores[second] >= self.thresholds.part_share * scores[best]:
             return None
         return parts[best][0] if is_readable(text, parts[best][0]) else None
+
+    def _with_old_number(self, heard: Heard, item: MemoryItem) -> str | None:
+        """The part with the number that the message replaces, where the model points at one."""
+        text = present(item.text)
+        if is_chinese(text) or len(parts_of(text)) < 2:
+            return None
+        found, start = pointed_at(self._model, heard, text), 0
+        if found is None or not re.search(r"\d", text[slice(*found.old)]):
+            return None
+        for part, joint in parts_of(text):
+            end = start + len(part)
+            if start <= found.old.start and found.old.end <= end:
+                return part if is_readable(text, part) else None
+            start = end + len(joint)
+        return None
 
     def _update(
         self,

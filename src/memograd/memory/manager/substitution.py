@@ -219,12 +219,12 @@ def bare_value(message: str) -> str | None:
         return value if fit else None
     said = re.split(r":\s+", _FILLERS.sub("", message.strip()))[-1]
     if _LOOKED.search(said):  # "just gone and looked, its a Worcester"
-        said = re.sub(r".*\b(?:it'?s|that'?s|its) (?=\S)", "", said)
+        said = re.sub(r".*\b(?:it'?s|that'?s|its|it is|it says) (?=\S)", "", said, flags=re.I)
     for part in _BEHIND.split(said)[:1]:
         value = re.sub(
             r"^(?:an?|the|my|our|his|her|their|in|at|to) (?=\w)", "", _FILLERS.sub("", part.strip())
         )
-        value = value.strip(" *\"'.!")
+        value = re.sub(r" (?:only|actually)$", "", value.strip(" *\"'.!"), flags=re.I)
         if (
             0 < len(value.split()) <= 4
             and not _CLAUSE.search(value)
@@ -323,7 +323,7 @@ def _instead(old: str, message: str) -> str | None:
     """ "Tuesday, not Monday", "not Anna, Hanna", 不是上海是深圳: where the old one is named."""
     bare = _OOPS.sub("", message.strip(" .!。！*~"))
     for pattern in (
-        r"(?:^|[,.;:] |\bit's |\bi mean(?:t)? "
+        r"(?:^|[,.;:] |\bit's |\bit was |\bi mean(?:t)? "
         r"|\bis )(?P<new>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30}?),? not "
         r"(?P<old>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30}?)(?=$|[,.;!](?:\s|$))",
         r"(?<![\w.:])(?P<new>(?:[\w'’-]|(?<=\d)[.:](?=\d))+),? not (?:an? |the )?"
@@ -338,6 +338,8 @@ def _instead(old: str, message: str) -> str | None:
     ):
         for found in re.finditer(pattern, bare, re.I):
             span = _place_of(found["old"].strip(), old)
+            if span and found["old"][:1].isupper() and old[: span[0]].endswith(("The ", "the ")):
+                span = (span[0] - 4, span[1])  # "Harvey Norman, not Good Guys" of The Good Guys
             if span and found["new"].strip() and not is_reaction(found["new"]):
                 return put(old, span, found["new"].strip())
     return None
@@ -352,10 +354,25 @@ def _place_of(value: str, text: str) -> tuple[int, int] | None:
     return found.span() if found and value else None
 
 
+def _starred_chinese(old: str, message: str) -> str | None:
+    """*会计 for 会记: of as many characters, most of them the same."""
+    starred = re.match(r"\W*\*([\u4e00-\u9fff]{2,6})(?![\u4e00-\u9fff])", message)
+    if starred is None or starred[1] in old:
+        return None
+    new = starred[1]
+    alike = {
+        at: sum(map(str.__eq__, new, old[at : at + len(new)]))
+        for at in range(len(old) - len(new) + 1)
+    }
+    at = max(alike, key=alike.__getitem__, default=0)
+    single = list(alike.values()).count(alike.get(at, 0)) == 1
+    return put(old, (at, at + len(new)), new) if single and 2 * alike[at] >= len(new) else None
+
+
 def _respelt(old: str, message: str) -> str | None:
     """A name that the message spells a little differently."""
     if is_chinese(message):
-        return None
+        return _starred_chinese(old, message)
     known = {word.casefold() for word in _WORD.findall(old)}
     found = []
     message = _FILLERS.sub("", message)  # "Scratch that" is no other spelling of a watch

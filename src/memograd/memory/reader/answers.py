@@ -53,7 +53,7 @@ _OFFER: Final = re.compile(
     r"\b(?:shall i|should i (?:write|send|make|draft|continue|go|explain|show|give|try|add|help)\b"
     r"|(?:do you |d'you )?want me to"
     r"|would you like (?:me|to|a|an|some|help)\b|can i help|anything else|need (?:any )?help"
-    r"|ready\?|does that help|makes? sense)"
+    r"|ready\?|does that help|does (?:that|this|it) make sense|make sense\?)"
     r"|(?:要|需要)(?:不要|我|帮)|还(?:有|需要)(?:什么|别的)|可以吗|好吗|明白了吗|要继续",
     re.IGNORECASE,
 )

@@ -69,6 +69,22 @@ def writes_text(before: Sequence[Said]) -> bool:
     return WANTS_TEXT.search(_last_of_user(before)) is not None
 
 
+_DONE: Final = re.compile(
+    r"\b(?:i|we)(?:['’]ve| have)? (?:\w+ly )?(?:booked|reserved|ordered|scheduled|sent|saved"
+    r"|added|moved|set|placed|cancel\w+|updated|created|paid|registered|renewed|changed)\b"
+    r"|\b(?:is|are|has been|have been) (?:now )?(?:booked|reserved|ordered|scheduled|confirmed"
+    r"|cancel\w+|placed|renewed)\b|\b(?:your|the) (?:booking|reservation|order|appointment)\b"
+    r"|预[订定约]|預[訂定約]|已[经為为帮]|下[单單]|订好|訂好|约好|約好|挂[了上好]|掛[了上好]|买好|買好|取消|改签|改簽",
+    re.IGNORECASE,
+)
+
+
+def reads_out(before: Sequence[Said], said: str) -> bool:
+    """Whether it only repeats what a tool has answered; that something was booked or sent does
+    not."""
+    return bool(before) and before[-1][0] == "tool" and _DONE.search(said) is None
+
+
 def _last_of_user(before: Sequence[Said]) -> str:
     return next((text for who, text in reversed(before) if who == "user"), "")
 

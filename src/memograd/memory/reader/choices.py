@@ -74,7 +74,8 @@ _IN_LINE: Final = re.compile(
     re.IGNORECASE,
 )
 _NUMBERED: Final = re.compile(
-    r"(?<=\([1-4a-d]\) ).+?(?=[,;]?\s+(?:(?:or|and)\s+)?\([1-4a-d]\) |[.?](?:\s|$)|$)",
+    r"(?<=\([1-4a-d]\) ).+?(?=[,;]?\s+(?:(?:or|and)\s+)?\([1-4a-d]\) |[.?](?:\s|$)|$)"
+    r"|(?<=option [1-4a-d]: ).+?(?=[,;.]?\s+(?:(?:or|and)\s+)?option [1-4a-d]: |[.?](?:\s|$)|$)",
     re.IGNORECASE,
 )
 """In one sentence: "(1) a steamer, or (2) a wetsuit with a hood. Which one?" """
@@ -123,7 +124,7 @@ def chosen(question: str, answer: str) -> tuple[str, str] | None:
         asked = question[: listed[0].start()].rstrip()
         return f"{asked} {question[start:end]}", question[start:end] + comma + reason
     told = (
-        re.sub(r"\([1-4a-dA-D]\) $", "", question[: spans[0][0]])
+        re.sub(r"\([1-4a-dA-D]\) $|(?i:option [1-4a-d]: )$", "", question[: spans[0][0]])
         + question[start:end]
         + question[spans[-1][1] :]
     )

@@ -130,7 +130,8 @@ _SUPPOSES: Final = re.compile(
 
 def supposes(text: str) -> bool:
     """Whether it asks what would be, and so tells of nobody: 假设我月收十万，要缴多少税？"""
-    return asks(text) and _SUPPOSES.match(text) is not None
+    aside = re.search(r"[(（]", text)  # "say I had a farm (I'm a librarian)"
+    return asks(text) and _SUPPOSES.match(text) is not None and aside is None
 
 
 # "How do I wrap it?", 我该买哪个: who asks is in it, and nothing of them is told.
@@ -214,8 +215,10 @@ def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     if at is None or len(sentences[at]) > _LONGEST_ASKED:
         return None
     question = sentences[at]
-    if at > 0 and _WHICH_ONE.match(question) and len(_NUMBERED.findall(sentences[at - 1])) > 1:
-        return f"{sentences[at - 1]} {question}"
+    if at > 0 and _WHICH_ONE.match(question):
+        listed = " ".join(one for one in sentences[:at] if _NUMBERED.search(one))
+        if len(_NUMBERED.findall(listed)) > 1 and len(listed) <= _LONGEST_ASKED:
+            return f"{listed} {question}"
     if is_short(question) and at > 0:
         if not _only_reacts(sentences[at - 1]):
             question = f"{sentences[at - 1]} {question}"
@@ -227,7 +230,7 @@ def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
 
 
 _WHICH_ONE: Final = re.compile(r"(?:so |and |now )?(?:which|what)\b", re.IGNORECASE)
-_NUMBERED: Final = re.compile(r"\((?:[1-4]|[a-d])\) ", re.IGNORECASE)
+_NUMBERED: Final = re.compile(r"\((?:[1-4]|[a-d])\) |\boption [1-4a-d]: ", re.IGNORECASE)
 
 
 def _asked_at(sentences: Sequence[str], before: RawTurn, turn: RawTurn) -> int | None:
@@ -251,10 +254,19 @@ def _asked_at(sentences: Sequence[str], before: RawTurn, turn: RawTurn) -> int |
     return last - 1 if names and _ASKS_WHAT.match(sentences[last - 1]) else None
 
 
+_HEARD: Final = re.compile(
+    r"(?:(?:that )?makes sense|understood|noted|fair enough|good to know|sounds good|got it|perfect"
+    r"|no problem|great choice|good (?:choice|pick)|i see|thanks for (?:that|sharing))\W*",
+    re.IGNORECASE,
+)
+
+
 def _only_reacts(sentence: str) -> bool:
     """Whether "Wow, that looks great!" says nothing of what is asked behind it."""
     if language_of(sentence) == "zh":
         return False
+    if _HEARD.fullmatch(sentence):
+        return True
     bare = screen_english.strip_openers(sentence, ())
     if re.match(r"your (?:\w+ ){1,4}(?:is|are|says?|has|have|shows?|was|were)\b", bare, re.I):
         return False  # "Your list says metformin. Are you still taking it?"

@@ -33,8 +33,9 @@ _TAKES_BACK: Final = re.compile(
     re.IGNORECASE,
 )
 _TAKES_BACK_ZH: Final = re.compile(
-    r"[\s，,。.…—]+(?:[哦噢啊呃额诶哎欸]+\s*)?(?:(?<=[哦噢啊呃额诶哎欸])不(?![对對是])|不对不对|不对|不對|不是不是|不是|[说說记記打讲講写寫搞][错錯]了?"
-    r"|[错錯]了|口误|口誤|更正(?:一下)?)(?:[\s，,。.！!…—]+(?:应该)?是?|(?:应该)是)"
+    r"[\s，,。.…—]+(?:[哦噢啊呃额诶哎欸]+\s*)?(?:(?<=[哦噢啊呃额诶哎欸])不(?![对對是])|不对不对|不对|不對"
+    r"|不是不是|不是|[说說记記打讲講写寫搞][错錯]了?"
+    r"|(?:语音(?:识别|输入)?|語音|输入法|手机|打字)?[又总老]?[搞弄识打听写][错錯]了?|[错錯]了|口误|口誤|更正(?:一下)?)(?:[\s，,。.！!…—]+(?:应该)?是?|(?:应该)是)"
 )
 # "from 58 to 71. I typed a 71, it should be a 77": what was wrong is named once more.
 _NAMED: Final = re.compile(
@@ -46,8 +47,11 @@ _NAMED: Final = re.compile(
 # "My flight is at 6pm. No, 7pm.": a sentence that is nothing but the right value.
 _SAID_AGAIN: Final = re.compile(
     r"(?<=[.!])\s+(?P<cue>(?:(?:no|nope|sorry|oops|wait|correction|scratch that|make that|actually"
-    rf"|{_LIES}|typo)[\s,:.–—-]+)*)(?P<value>[^.!?,;\n]{{1,24}}?)"
-    r"(?P<late>(?:,? (?:sorry|i mean|oops|actually|my bad))*)(?=[.!](?:\s|$)|$)",
+    rf"|{_LIES}|typo)[\s,:.–—-]+(?:(?:i|had|looked|wrong|read)\b[^.!?,;]{{2,32}},\s+)?)*"
+    r"|well, (?=[^.!?,]{1,16}, i (?:always|keep|nearly|almost) ))"
+    r"(?P<value>[^.!?,;\n]{1,24}?)"
+    r"(?P<late>(?:,? (?:sorry|i mean|oops|actually|my bad))*)"
+    r"(?=[.!](?:\s|$)|$|,(?= i (?:always|keep|nearly|almost) ))",
     re.IGNORECASE,
 )
 _MEANT: Final = re.compile(
@@ -95,7 +99,7 @@ def _told_again(text: str) -> str:
             cued = pattern is _MEANT or (said["cue"] + said["late"]).strip()
             meant = _in_its_place(text[: said.start()], said["value"]) if cued else None
             if meant is not None:
-                text = meant + text[said.end() :].lstrip(".!")
+                text = meant + text[said.end() :].lstrip(".!,")
                 break
     return text
 
@@ -151,6 +155,8 @@ def _chinese(left: str, right: str) -> tuple[str, str] | None:
             return before, right[lead:]
     if (whole := _beside_its_noun((*TYPES, _COUNTED_ZH), left, right)) is not None:
         return whole
+    if (placed := _place_chinese(left, right)) is not None:
+        return placed
     word = _SAME_WORD_ZH.match(right)
     at = left.rfind(word[0]) if word is not None else -1
     said = left[at + 1 :]
@@ -160,6 +166,16 @@ def _chinese(left: str, right: str) -> tuple[str, str] | None:
     if len(told) < len(said):  # 去厦门出差，不对，去福州
         return left[: at + 1] + told + said[len(told) :], right[1 + len(told) :]
     return left[:at], right
+
+
+def _place_chinese(left: str, right: str) -> tuple[str, str] | None:
+    """我家在常州，搞错了，是漳州: a short value behind such a word, for one as long."""
+    at = max(left.rfind(word) for word in "在是去到叫姓住")
+    said, told = left[at + 1 :], re.split(r"[\s，,。！!？?]", right)[0]
+    plain = all(re.fullmatch("[\u4e00-\u9fff]{1,4}", one) for one in (said, told))
+    if at < 0 or not plain or len(said) != len(told) or said == told:
+        return None
+    return left[: at + 1] + told, right[len(told) :]
 
 
 def _beside_its_noun(

@@ -45,6 +45,11 @@ _LEANS_BACK: Final = re.compile(
 )
 _DOES: Final = re.compile(r"(?:my|our) [a-z]+(?: [A-Z]\w+)? [a-z]{2,}s (?=\w)")
 """My son plays football."""
+_CORRECTS: Final = re.compile(
+    r"(?P<value>(?:sorry|oops|no|wait|nope|hang on|correction|i meant)\b[^,.;!?]{3,40}),"
+    r" (?P<more>(?:he|she|they)(?:['’](?:s|re)| is| are| has| have) (?:only |just |now )?\w.*)",
+    re.IGNORECASE,
+)
 _OWN_PERSON: Final = re.compile(r"(?:my|our) [a-z]", re.IGNORECASE)
 LEAST_TOLD: Final = 2  # words
 
@@ -53,7 +58,7 @@ _DEPENDS_ZH: Final = re.compile(
     "(?:如果|要是|假如|假设|假設|因为|因為|虽然|雖然|自从|自從|等|当|當|每次|只要|除非|既然|万一|请|請|帮|幫|别|別)"
 )
 _ANOTHER_FACT_ZH: Final = re.compile(
-    r"[,，;；]\s*(?=(?:我|俺|咱)(?!觉得|覺得|想[说說问問]|说|說|看[这這那你]|也|还|還|都|就|才|又|怕|猜|估计|以为|以為|知道|记得"
+    r"(?:[,，;；]\s*|(?<=[^\x00-\x7f])\s+)(?=(?:我|俺|咱)(?!觉得|覺得|想[说說问問]|说|說|看[这這那你]|也|还|還|都|就|才|又|怕|猜|估计|以为|以為|知道|记得"
     r"|記得|听|聽|问|問|建议|希望|真|好|太|是[说說不]|的(?:天|妈|错)|自己|俩|倆|们俩|不知|该|應|应))"
 )
 _LEANS_BACK_ZH: Final = re.compile(
@@ -82,6 +87,12 @@ def facts_apart(sentence: str) -> list[tuple[int, str]]:
     if not chinese and not _has_verb(sentence[slice(*found[0])]):
         return []  # "Me and my wife live in Bath"
     return [(at, sentence[at:end]) for at, end in found] if len(found) > 1 else []
+
+
+def told_behind_correction(sentence: str) -> int | None:
+    """Where a correction goes on with a fact: "Sorry, Lincoln Middle, he's only 12"."""
+    found = _CORRECTS.match(sentence)
+    return found.start("more") if found is not None else None
 
 
 def _has_verb(said: str) -> bool:

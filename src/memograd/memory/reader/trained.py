@@ -41,7 +41,14 @@ from memograd.memory.reader.asked import (
     speaks_to_nobody,
 )
 from memograd.memory.reader.asking_english import without_asking
-from memograd.memory.reader.assistant import WANTS_TEXT, Line, asks_for_ideas, say_kept, writes_text
+from memograd.memory.reader.assistant import (
+    WANTS_TEXT,
+    Line,
+    asks_for_ideas,
+    reads_out,
+    say_kept,
+    writes_text,
+)
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import MAY_ASK, asked_for
@@ -69,7 +76,7 @@ from memograd.memory.reader.sentences import (
     tells_code,
 )
 from memograd.memory.reader.setting import Setting
-from memograd.memory.reader.side_by_side import facts_apart
+from memograd.memory.reader.side_by_side import facts_apart, told_behind_correction
 from memograd.memory.reader.talk import keeps_talk_going, may_tell, told_in
 from memograd.memory.reader.wording import bare_of, resolved, say, say_answer, without_calls
 from memograd.memory.records.turns import NOT_PEOPLE, RawTurn
@@ -161,7 +168,7 @@ class TrainedReader:
             return Heard(turn, before, secret=secret, own=own, may_close=False)
         read = turn.text
         if role == "assistant":
-            if writes_text(before):
+            if writes_text(before) or reads_out(before, own):
                 return Heard(turn, before, own=own)
             read, sentences = beginning(turn.text, sentences)
         worth = self._model.worth(read, before, [text for _, _, text in sentences], role=role)
@@ -440,7 +447,7 @@ class TrainedReader:
             clauses = [
                 (at, said)
                 for at, said in clauses_of(text)
-                if len(said) > (3 if is_chinese(said) else 5)
+                if len(said) > (2 if is_chinese(said) else 5)
             ]
             told = sum(_OWN_SUBJECT.match(said) is not None for _, said in clauses) > 1
             whole = float(row[0]) >= self._least(text, setting) and not told
@@ -488,6 +495,15 @@ class TrainedReader:
         parts: list[tuple[int, int, str]] = []
         rows: list[np.ndarray] = []
         for (start, end, text), row in zip(sentences, worth, strict=True):
+            if (at := told_behind_correction(text)) is not None:
+                more = self._model.worth(text[at:], (), [text[at:]])[0]
+                if float(more[0]) >= READ_ALONE_ABOVE["en"]:
+                    parts += [
+                        (start, start + at, text[:at].rstrip(" ,")),
+                        (start + at, end, text[at:]),
+                    ]
+                    rows += [row, more]
+                    continue
             kept = float(row[0]) >= self._least(text, setting) and not has_secret(text)
             facts = facts_apart(text) if kept else []
             if facts:

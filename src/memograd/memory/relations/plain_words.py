@@ -43,6 +43,7 @@ _IDIOMS: Final = tuple(
         (r"\b(?:packed|jacked|chucked|sacked|jibbed) (?:in|off)\b", "quit"),
         (r"\b(?P<what>(?:the|my) \w+|[\w'’]+ing) (?:has|have|['’]s|got) been (?:binned|knocked on"
          r" the head|sacked off|shelved)\b", r"quit \g<what>"),
+        (r"\b(?:i['’]?m|i am) all about (?:the )?(?=\w)", "I love "),
         (r"\bgot shot of\b", "got rid of"),
         (r"\bsold (?P<what>(?:the|my|our) (?:old )?\w+) to (?:(?:my|our|his|her|a|the) \w+|"
          r"(?-i:[A-Z])\w+)", r"sold \g<what>"),
@@ -79,7 +80,7 @@ _HINTS: Final = re.compile(
     r"put|rainbow|slipped|passed over|breathed|bucket|clogs|ghost|pull through|called it|done|over"
     r"|finished|history|no more|towel|got|canned|sacked|axed|given|my job|out of work|hung|head"
     r"|packed|jacked|chucked|jibbed|been|went|knot|my (?:wife|husband)|candles|sold|born|arrived"
-    r"|landed|along|[桶盖鱿炒吹散踹熬乐酒岁]|老[死三四五]",
+    r"|landed|along|all about|[桶盖鱿炒吹散踹熬乐酒岁]|老[死三四五]",
     re.IGNORECASE,
 )
 
