@@ -26,6 +26,7 @@ from memograd.memory.relations import (
     Thresholds,
     load_relation_model,
 )
+from memograd.memory.relations.encoder import Encoder
 from memograd.memory.relations.gate import (
     WORTH_SEEN,
     Gate,
@@ -79,14 +80,14 @@ def test_it_reads_the_rows_that_worth_has_read(
     weights: Weights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[tuple[int, ...]] = []
-    compute = RelationModel._run
+    compute = Encoder._run
 
-    def counted(self: RelationModel, number: int, tokens: Any, parts: Any) -> np.ndarray:
+    def counted(self: Encoder, number: int, tokens: Any, parts: Any) -> np.ndarray:
         if number == len(self._sessions) - 1:  # to the end
             rows.append(tokens)
         return compute(self, number, tokens, parts)
 
-    monkeypatch.setattr(RelationModel, "_run", counted)
+    monkeypatch.setattr(Encoder, "_run", counted)
     model = RelationModel(weights, gate_of(weights, 1e9))
     long = "".join(f"In year {n} I lived in town {n}. " for n in range(40))
     for message, sentences in ((MESSAGE, SENTENCES), (long, long.strip().split(". "))):
@@ -101,14 +102,14 @@ def test_rows_of_an_assistant_in_which_nothing_is_to_be_kept_are_not_read_to_the
     weights: Weights, monkeypatch: pytest.MonkeyPatch, role: str
 ) -> None:
     rows: list[tuple[int, ...]] = []
-    compute = RelationModel._run
+    compute = Encoder._run
 
-    def counted(self: RelationModel, number: int, tokens: Any, parts: Any) -> np.ndarray:
+    def counted(self: Encoder, number: int, tokens: Any, parts: Any) -> np.ndarray:
         if number == len(self._sessions) - 1:  # to the end
             rows.append(tokens)
         return compute(self, number, tokens, parts)
 
-    monkeypatch.setattr(RelationModel, "_run", counted)
+    monkeypatch.setattr(Encoder, "_run", counted)
     sentences = [f"In year {n} I lived in town {n}." for n in range(40)]
     long = " ".join(sentences)
     plain = RelationModel(weights)
@@ -206,14 +207,14 @@ def test_secrets_are_told_by_the_rows_that_worth_has_read(
     weights: Weights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows: list[tuple[int, ...]] = []
-    compute = RelationModel._run
+    compute = Encoder._run
 
-    def counted(self: RelationModel, number: int, tokens: Any, parts: Any) -> np.ndarray:
+    def counted(self: Encoder, number: int, tokens: Any, parts: Any) -> np.ndarray:
         if number == len(self._sessions) - 1:  # to the end
             rows.append(tokens)
         return compute(self, number, tokens, parts)
 
-    monkeypatch.setattr(RelationModel, "_run", counted)
+    monkeypatch.setattr(Encoder, "_run", counted)
     sentences = [f"In year {n} I lived in town {n}." for n in range(40)]
     long = " ".join(sentences)
     plain = RelationModel(weights)

@@ -150,8 +150,8 @@ def test_a_row_goes_through_no_layer_twice(monkeypatch: pytest.MonkeyPatch) -> N
             runs.append(self.number)
             return self.session.run(*given)
 
-    noting = [Noting(n, session) for n, session in enumerate(model._sessions)]
-    monkeypatch.setattr(model, "_sessions", noting)
+    noting = [Noting(n, session) for n, session in enumerate(model._encoder._sessions)]
+    monkeypatch.setattr(model._encoder, "_sessions", noting)
     model.drop_texts()
     item = "User's room is 508."
     model.relate("wait, it's 580", [], [item])

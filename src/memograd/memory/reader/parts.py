@@ -216,9 +216,9 @@ def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
         return None
     question = sentences[at]
     if at > 0 and _WHICH_ONE.match(question):
-        listed = " ".join(one for one in sentences[:at] if _NUMBERED.search(one))
-        if len(_NUMBERED.findall(listed)) > 1 and len(listed) <= _LONGEST_ASKED:
-            return f"{listed} {question}"
+        choices = " ".join(one for one in sentences[:at] if _NUMBERED.search(one))
+        if len(_NUMBERED.findall(choices)) > 1 and len(choices) <= _LONGEST_ASKED:
+            return f"{choices} {question}"
     if is_short(question) and at > 0:
         if not _only_reacts(sentences[at - 1]):
             question = f"{sentences[at - 1]} {question}"

@@ -50,6 +50,7 @@ _CORRECTS: Final = re.compile(
     r" (?P<more>(?:he|she|they)(?:['’](?:s|re)| is| are| has| have) (?:only |just |now )?\w.*)",
     re.IGNORECASE,
 )
+_OF_ME: Final = re.compile(r"\b(?:i|i['’]?m|i['’]?ve|my|me|we|our)\b", re.IGNORECASE)
 _OWN_PERSON: Final = re.compile(r"(?:my|our) [a-z]", re.IGNORECASE)
 LEAST_TOLD: Final = 2  # words
 
@@ -80,13 +81,20 @@ def facts_apart(sentence: str) -> list[tuple[int, str]]:
     starts, ends = [first, *(end for _, end in cuts)], [*(at for at, _ in cuts), len(sentence)]
     for at, end in zip(starts, ends, strict=True):
         said = sentence[at:end]
-        if found and _leans(said, chinese=chinese):
+        before = sentence[slice(*found[-1])] if found else ""
+        if found and (_leans(said, chinese=chinese) or _is_of_it(said, before)):
             found[-1] = (found[-1][0], end)
         else:
             found.append((at, end))
     if not chinese and not _has_verb(sentence[slice(*found[0])]):
         return []  # "Me and my wife live in Bath"
     return [(at, sentence[at:end]) for at, end in found] if len(found) > 1 else []
+
+
+def _is_of_it(said: str, before: str) -> bool:
+    """Whether "my aunt bakes the cake" tells more of what stands before it: "the wedding is in
+    May"."""
+    return _OWN_PERSON.match(said) is not None and not _OF_ME.search(before)
 
 
 def told_behind_correction(sentence: str) -> int | None:

