@@ -49,6 +49,13 @@ def talked(memory: Memory, told: str, answer: str, denied: str) -> str:
             "用户在苏州一家律所做前台。",
             "前台",
         ),
+        (
+            "I need a running plan",
+            "How old are you, about 30?",
+            "nope, 52",
+            "User needs a running plan.",
+            'User, asked "How old are you?", answered: 52.',
+        ),
         ("我对坚果过敏", "记下了，您对海鲜过敏。", "不是海鲜，是坚果", "用户对坚果过敏。", "坚果"),
     ],
 )

@@ -33,6 +33,7 @@ DAY = date(2025, 4, 12)  # a Saturday
             (4, 18),
         ),
         ("last shift is Sunday", "last shift is Sunday 13 April 2025", (4, 13)),
+        ("I work there since Monday", "I work there since Monday 7 April 2025", (4, 7)),
         ("I told Bev on friday", "I told Bev on Friday 11 April 2025", (4, 11)),
         (
             "They asked me to come on sat",

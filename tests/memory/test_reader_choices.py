@@ -31,6 +31,18 @@ NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
         ("Is it St. Mary's or St. Luke's?", "the latter", "St. Luke's"),
         ("Do you go by bus or by train?", "the first one", "by bus"),
         ("We can meet on Zoom or in person. Which do you want?", "the latter", "in person"),
+        (
+            "Two kinds: (1) a thin one, or (2) a thick one with a lid. Which one do you have?",
+            "The second.",
+            "a thick one with a lid",
+        ),
+        (
+            "Option 1: 5GB for $9. Option 2: all you can eat for $30. Which one is closest?",
+            "the second",
+            "all you can eat for $30",
+        ),
+        ("您用哪家？A. 联通 B. 电信 C. 移动", "C", "移动"),
+        ("倾向做菜、烘焙还是调酒？", "最后那个", "调酒"),
         ("您想让我叫您李老师还是李教授?", "第二个", "李教授"),
         ("你想约在上午还是下午？", "后者", "下午"),
         ("您平时喝咖啡还是茶呢？", "第二个吧", "茶"),

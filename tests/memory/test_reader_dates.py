@@ -27,6 +27,9 @@ DAY = date(2023, 6, 9)  # a Friday
         ("two weeks ago", "2 weeks before 9 June 2023 (26 May 2023)", date(2023, 5, 26)),
         ("three years ago", "In 2020", date(2020, 1, 1)),
         ("three years ago today", "On 9 June 2020", date(2020, 6, 9)),
+        ("it is next month on the 22nd", "it is on 22 July 2023", date(2023, 7, 22)),
+        ("due on the 3rd of next month", "due on 3 July 2023", date(2023, 7, 3)),
+        ("due on the 31st of next month", "due on 31 July 2023", date(2023, 7, 31)),
         ("exactly two months ago", "On 9 April 2023", date(2023, 4, 9)),
         ("about five months ago", "Around January 2023", date(2023, 1, 1)),
         ("last Friday", "On Friday 2 June 2023", date(2023, 6, 2)),
@@ -119,7 +122,8 @@ def test_without_a_day_nothing_is_replaced() -> None:
     assert resolve_chinese("我昨天走了", None).text == "我昨天走了"
 
 
-POINTERS = """yesterday; the day before yesterday; the day after tomorrow; tomorrow night
+POINTERS = """next month on the 22nd; the 3rd of next month
+yesterday; the day before yesterday; the day after tomorrow; tomorrow night
 last night; yesterday evening
 tonight; this morning; a fortnight from today; three weeks from Monday; Tue week
 Friday before last

@@ -57,6 +57,36 @@ ASKED = [
         ["bakery"],
     ),
     (
+        "I go to Weight Watchers in Hull, Tuesdays, with our Sue, and I take statins.",
+        "Can you wipe Weight Watchers off? Leave the tablets.",
+        ["weight watchers", "sue"],
+        ["statins"],
+    ),
+    (
+        "My ex is called Dermot and he lives in Sligo with a potter. I have a lurcher.",
+        "I don't want a single word about Dermot in here. Not his name, nothing.",
+        ["dermot", "sligo", "potter"],
+        ["lurcher"],
+    ),
+    (
+        "I am earning 22 lakhs per annum at Wipro, Pune.",
+        "Kindly remove my salary figure. Company name is ok.",
+        ["22", "lakhs"],
+        ["wipro"],
+    ),
+    (
+        "俺闺女没考上大学，去读的夜校，学护理。俺自个儿养蜂。",
+        "刚说俺闺女那些，别给俺留底",
+        ["大学", "夜校", "护理"],
+        ["养蜂"],
+    ),
+    (
+        "我正在减重，从一百七十斤开始的。我爱下象棋。",
+        "减重的事删掉，象棋可以留着",
+        ["减重", "一百七十"],
+        ["象棋"],
+    ),
+    (
         "My wife's expecting, ten weeks. I play the tuba.",
         "nobody may know about the baby yet so delete that",
         ["expecting", "ten weeks"],

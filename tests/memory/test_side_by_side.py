@@ -1,4 +1,4 @@
-"""Facts that stand side by side in a sentence are kept one by one, and what leans on one with it."""
+"""Facts side by side in a sentence are kept one by one, and what leans on one stays with it."""
 
 from __future__ import annotations
 

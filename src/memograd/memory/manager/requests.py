@@ -439,7 +439,8 @@ def _without(
     stay = [n for n in range(len(parts)) if n not in meant]
     stay = [n for n in stay if n in kept or not _hangs_on_what_goes(n, parts, stay)]
     for n in list(stay):  # in order: what hangs on a torn one is torn too
-        if n not in kept and _is_torn(n, item.text, parts, stay):
+        whole = _ALL_OF_IT.search(heard.own) is not None
+        if n not in kept and _is_torn(n, item.text, parts, stay, all_of_it=whole):
             stay.remove(n)
     said = [with_subject(item.text, part) for part, _ in parts]
     left_over: list[int] = []
@@ -485,7 +486,14 @@ def _is_name_of_last(n: int, parts: Sequence[tuple[str, str]]) -> bool:
     return named is not None and parts[n - 1][1].strip() == ","
 
 
-def _is_torn(n: int, text: str, parts: Sequence[tuple[str, str]], stay: Sequence[int]) -> bool:
+def _is_torn(
+    n: int,
+    text: str,
+    parts: Sequence[tuple[str, str]],
+    stay: Sequence[int],
+    *,
+    all_of_it: bool,
+) -> bool:
     """Whether a part behind one that goes says nothing without it: ", she owes me forty dollars";
     ", keeps me right"; ", and mornings only"; ", with our Janice"; ". Pokies mostly"; ，从一百六
     十八斤开始的."""
@@ -494,7 +502,8 @@ def _is_torn(n: int, text: str, parts: Sequence[tuple[str, str]], stay: Sequence
     if _PRONOUN.match(parts[n][0]) and not stands_alone(text, parts[n][0]):
         return True
     if is_chinese(text):
-        if 0 not in stay and _OF_KIN_ZH.match(parts[0][0]) and not _SUBJECT_ZH.match(parts[n][0]):
+        theirs = 0 not in stay and _OF_KIN_ZH.match(parts[0][0])
+        if all_of_it and theirs and not _SUBJECT_ZH.match(parts[n][0]):
             return True  # 儿子没考上高中，学汽修: both are about him
         return _GOES_ON_ZH.match(parts[n][0].removeprefix("用户")) is not None
     part, joint = parts[n][0], parts[n - 1][1].strip()
