@@ -264,7 +264,7 @@ class RelationManager(Rewriter):
                 and doubtful is None
                 and not changes  # a message mostly changes one thing
                 and item.role != "assistant"  # that it said so stays true
-                and not adds
+                and not (adds or ADDS.search(heard.own))
                 and not of_other_kind(heard.whole, present(item.text))
                 and (not few or self._doubtful_alone(heard, item))
             ):
