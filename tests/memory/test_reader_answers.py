@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from tests.memory.test_write_path import Answering
 
 from memograd.memory.reader import TrainedReader
-from memograd.memory.reader.answers import begins_bare, only_offers, told_in_full
+from memograd.memory.reader.answers import (
+    begins_bare,
+    only_offers,
+    told_in_full,
+    without_guess,
+)
 from memograd.memory.records.turns import RawTurn
 
 NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
@@ -113,3 +118,28 @@ def test_a_chinese_answer_may_begin_with_a_plain_yes_or_no() -> None:
     assert begins_bare("以后都用表格给您整理,可以吗?", "可别 就正常说话")
     assert not begins_bare("您住哪里?", "没 我住北京")
     assert not begins_bare("您住北京吗?", "我住上海,不过在北京上班")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "left"),
+    [
+        ("How old are you, around 34?", "nope, 43", ("How old are you?", "43")),
+        ("Great. What's your size, 42 perhaps?", "no. 43", ("Great. What's your size?", "43")),
+        ("How many do you need?", "nah 12", ("How many do you need?", "12")),
+    ],
+)
+def test_a_guess_that_is_denied_goes(question: str, answer: str, left: tuple[str, str]) -> None:
+    assert without_guess(question, answer) == left
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How many siblings do you have?", "no siblings"),
+        ("What allergies do you have, nuts perhaps?", "no nuts, but shellfish"),
+        ("Do you smoke, or did you?", "no, never"),
+        ("What do you do, and where?", "I teach in Bath"),
+    ],
+)
+def test_an_answer_that_denies_no_guess_stays(question: str, answer: str) -> None:
+    assert without_guess(question, answer) == (question, answer)

@@ -98,8 +98,9 @@ _GUESSES: Final = re.compile(
     re.IGNORECASE,
 )
 _NOT_SO: Final = re.compile(
-    r"\W*(?:no+|nope|nah|naw|not quite|wrong|close)\b(?:[\s,.!:;–—-]+(?:it'?s|it is|i'?m|actually"
-    r"|try|more like|lol|haha))*[\s,.!:;–—-]+(?=\w)",
+    # "No siblings" denies no guess.
+    r"\W*(?:(?:no+|nope|nah|naw|not quite|wrong|close)\s*[,.!:;–—-]+\s*|(?:nope|nah|naw) (?=\d))"
+    r"(?:(?:it'?s|it is|i'?m|actually|try|more like|lol|haha)[\s,.!:;–—-]+)*(?=\w)",
     re.IGNORECASE,
 )
 

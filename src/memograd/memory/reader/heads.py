@@ -127,15 +127,17 @@ _STANDING: Final = re.compile(
     r"|(?:use|write|give me|keep|speak|talk|explain|format|answer|reply|respond)\b[^.!?]{0,40}"
     r"\bwhen(?:ever)? (?:you|u) (?:answer|reply|respond|write|talk|speak|explain)\b"
     # "Please call me Jo", "for recipes, nothing spicy"
-    r"|(?:(?:can|could|would|will) (?:you|u) (?:please )?|just |you can )?call me (?-i:[A-Z])\w+"
+    r"|(?:(?:can|could|would|will) (?:you|u) (?:please )?|just |you can )?call me"
+    r" (?!(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|Tomorrow|ASAP|When|If)(?-i:[A-Z])\w+"
     r"(?! (?:back|later|when|tomorrow|tonight|at|on|if))"
     r"|(?:when you (?:give|send|suggest|write)|(?:for|in|with) (?:the|my|all|any|your)?) ?(?:me )?"
     r"(?:recipes?|answers?|replies|emails?|summaries|suggestions?|plans?|explanations?)\b"
     r"[^.?!]{0,30}\b(?:no|nothing|never|always|keep|only|under|less|avoid|without)\b)"
     r"|^\W*(?:以后|往后|今后|之后|从现在起|下次)?[你您请請]?(?:以后|往后|今后)?(?:给我|给我的|跟我)?"
-    r"(?:的)?(?:回答|回复|回覆|答案|讲解|解释)(?:的时候|时|我)?(?:尽量|都|要|请|最好|别|不要|用|给我|就|再|得)"
-    r"|^\W*[^，。！？!?]{0,16}?(?:往后|以后|今后|从现在起)[^，。！？!?]{0,4}(?:给我|请|都|跟我|对我)?"
-    r"(?:讲|说|回答|回复|写|解释|用|别用|列)",
+    r"(?:的)?(?:回答|回复|回覆|答案|讲解|解释)(?:的时候|时|我)?"
+    r"(?:尽量|要|请|最好|别|不要|用|给我|都[要用别请])"
+    r"|^\W*[^，。！？!?]{0,16}?(?:往后|以后|今后|从现在起)[^，。！？!?]{0,4}"
+    r"(?:(?:给我|请|都|跟我|对我)(?:讲|说|回答|回复|写|解释|用|别用|列)|(?:请用|别用|不要用))",
     re.IGNORECASE,
 )
 

@@ -122,7 +122,8 @@ def asks(text: str) -> bool:
 
 
 _SUPPOSES: Final = re.compile(
-    r"\W*(?:suppose|supposing|imagine|say|let'?s say|assuming|assume|hypothetically|what if)\b"
+    r"\W*(?:suppose|supposing|imagine|(?:let'?s )?say (?=(?:i|we|my|you|someone)\b)"
+    r"|assuming|assume|hypothetically|what if)\b"
     r"|\W*(?:假[设設如使定]|要是|如果|倘若|万一|萬一)",
     re.IGNORECASE,
 )

@@ -19,34 +19,40 @@ from typing import Final
 _WHO: Final = (
     r"(?P<who>(?:my|our|the|poor|old|little) (?:[a-z]+ )?[a-z]+|(?-i:[A-Z][\w'’-]+)|him|her|it)"
 )
-_HAVE_TO: Final = r"(?:(?:i|we|they)(?:['’]?ve| have)? )?(?:had to |have to |having to )?"
+_HAD_TO: Final = r"(?:(?:i|we|they)(?:['’]?ve| have)? )?(?:had to|have to|having to)"
+_END: Final = r"(?=\W*$|[.,;!?])"
+_ASLEEP: Final = r"(?! (?:for|at|with|in (?:his|her|my|our|the))\b)"  # a child, or a patient
 _IDIOMS: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), plain)
     for pattern, plain in (
-        (rf"\b{_HAVE_TO}(?:have|get|had|got) {_WHO} put (?:to sleep|down)\b", r"\g<who> has died"),
-        (rf"\b{_HAVE_TO}put {_WHO} (?:to sleep|down)\b(?! (?:for a|at|for the)\b)",
+        (rf"\b(?:{_HAD_TO} )?(?:have|had|get|got) {_WHO} put (?:to sleep|down)\b{_ASLEEP}",
          r"\g<who> has died"),
-        (r"\b(?:was|were|been|being|is) put to sleep\b", "has died"),
+        (rf"\b{_HAD_TO} put {_WHO} (?:to sleep|down)\b{_ASLEEP}", r"\g<who> has died"),
+        (rf"(?<!\bi )\b(?:was|were|been|being) put to sleep\b{_ASLEEP}", "has died"),
         (r"\bcross(?:ed|ing) (?:over )?the rainbow bridge\b", "died"),
-        (r"\b(?:slipped away|passed over|breathed (?:his|her|its) last|kicked the bucket"
-         r"|popped (?:his|her) clogs|gave up the ghost|didn['’]?t pull through)\b", "died"),
-        (r"(?P<who>\band (?:i|me)|\bme and \w+|\bwe)(?:['’]?ve| have)? (?:called it (?:a day|quits)"
-         r"|(?:['’]re |are |is )(?:done|finished|history|over|no more)|threw in the towel)"
-         r"(?=\W*$|[.,;!?])", r"\g<who> broke up"),
-        (r"\b(?P<who>(?-i:[A-Z])\w+) is history(?=\W*$|[.,;!?])", r"\g<who> and I broke up"),
-        (r"\b(?:got|was|been) (?:the (?:sack|boot|chop|push|axe|elbow|heave[- ]ho)|canned|sacked"
-         r"|axed|given (?:the (?:sack|boot)|my (?:marching orders|cards|p45)))\b"
-         r"|\bgot my (?:p45|marching orders|cards)\b|\blost my job\b", "was fired"),
+        (r"\b(?:slipped away(?! from)|passed over(?! (?:for|by))|breathed (?:his|her|its) last"
+         r"|kicked the bucket|popped (?:his|her) clogs|gave up the ghost"
+         r"|didn['’]?t pull through)\b", "died"),
+        (r"(?P<who>\band (?:i|me)|\bme and \w+)(?:['’]?ve| have)? (?:called it (?:a day|quits)"
+         rf"|(?:are|is) (?:done|finished|history|over|no more)|threw in the towel){_END}",
+         r"\g<who> broke up"),
+        (rf"\bwe(?:['’]?ve| have)? called it quits{_END}", "we broke up"),
+        (rf"\b(?P<who>(?-i:[A-Z])\w+) is history{_END}", r"\g<who> and I broke up"),
+        (r"(?P<i>(?:^|[.,;!?]\s*|\bi(?:['’]?ve| have)? )(?:just |finally )?)(?:got|was|been)"
+         r" (?:canned|sacked|axed)\b", r"\g<i>was fired"),
+        (r"\b(?:got|been|was) (?:given )?(?:the (?:sack|boot|chop|push|axe|elbow|heave[- ]ho)"
+         r"|my (?:p45|marching orders|cards))\b|\blost my job\b", "was fired"),
         (r"\b(?:i['’]?m|i am|i['’]?ve been|been) out of work\b", "I was fired and have no job"),
         (r"\bhung up my (?:apron|boots|hat|gloves|whistle|tools|scrubs)\b", "retired and quit"),
         (r"\bknock(?:ed|ing) (?P<what>(?:the |my )?\w+(?: \w+)?) on the head\b", r"quit \g<what>"),
-        (r"\b(?:packed|jacked|chucked|sacked|jibbed) (?:in|off)\b", "quit"),
+        (r"\b(?:packed|jacked|chucked|sacked|jibbed) (?:in|off)\b(?! (?:an?|some|so|as|all|every"
+         r"|lots|loads|more|with|there|here|\d+)\b)", "quit"),
         (r"\b(?P<what>(?:the|my) \w+|[\w'’]+ing) (?:has|have|['’]s|got) been (?:binned|knocked on"
          r" the head|sacked off|shelved)\b", r"quit \g<what>"),
         (r"\b(?:i['’]?m|i am) all about (?:the )?(?=\w)", "I love "),
         (r"\bgot shot of\b", "got rid of"),
-        (r"\bsold (?P<what>(?:the|my|our) (?:old )?\w+) to (?:(?:my|our|his|her|a|the) \w+|"
-         r"(?-i:[A-Z])\w+)", r"sold \g<what>"),
+        (r"\bsold (?P<what>(?:the|my|our) (?:old )?\w+) to (?:(?:my|our|his|her|a|the) \w+"
+         r"|(?-i:[A-Z])\w+)", r"sold \g<what>"),
         *(
             (rf"\b(?:(?:baby )?(?:number|no\.?) {number}|(?:our|my) {nth})"
              r" (?:was born|(?:has )?arrived|has landed|came along)\b",
@@ -65,11 +71,12 @@ _IDIOMS: Final = tuple(
         ("提桶跑路|卷铺盖(?:走人)?(?!了?他)", "离职"),
         ("被(?:公司|老板)?炒了?鱿鱼", "被公司辞退"),
         ("把(?:公司|老板)(?:给)?炒了(?:鱿鱼)?", "从公司辞职了"),
-        ("(?P<who>[跟和与同][^，,。！!\\s]{1,6})吹了", r"\g<who>分手了"),
+        ("(?P<who>[跟和与同](?!我吹)[^，,。！!\\s]{1,6})吹了(?=$|[\\s，,。！!啊哈吧])",
+         r"\g<who>分手了"),
         ("一拍两散", "分手"),
-        ("(?P<who>[把被][^，,。！!\\s]{1,6})踹了", r"\g<who>甩了"),
-        ("没熬过(?:这个|那个)?(?:[春夏秋冬]天|今[天晚]|昨[天晚])?", "去世了"),
-        ("安乐死?(?=了)|老死", "去世"),
+        ("(?P<who>[把被](?!门|车|桌|椅|球)[^，,。！!\\s]{1,6})踹了", r"\g<who>甩了"),
+        ("没熬过(?!夜)(?:这个|那个)?(?:[春夏秋冬]天|今[天晚]|昨[天晚])?", "去世了"),
+        ("安乐死?(?=了)|老死(?!不)", "去世"),
         ("办了?喜?酒席?(?=了|$|[，,。！!])", "办婚礼结婚"),
         ("(?:都|满|已经满)(?P<age>[一二三四五六七八九十百\\d]{1,3}岁)(?=了|啦)", r"现在\g<age>"),
         ("老(?P<n>[三四五])(?=(?:[昨今前]天|刚刚?)?(?:落地|出生|降生|生了))",
