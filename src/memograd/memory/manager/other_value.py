@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 _NUMBER: Final = re.compile(r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten)\b", re.I)
 _SHOUTED: Final = re.compile(r"(?<![\w-])[A-Z]{5,}(?![\w-])")  # "it's a CLARINET", which is no name
-# How surely the model must point at two values, for what is made of them:
 _NO_VALUE: Final = re.compile(
     r"(?:only|just|now|not|no|yes|sorry|actually|it|that|this|one|really|too|also|again|then|here"
     r"|there|is|was|are|so|and|but|mean|meant)",
     re.IGNORECASE,
 )
+# How surely the model must point at two values, for what is made of them:
 POINTED: Final = 0.2  # from here on it is right nine times in ten
 POINTED_IN_PART: Final = 0.35  # one of several things that an item says
 POINTED_AMONG_MANY: Final = 0.5  # "141" is always like some number of another message

@@ -27,7 +27,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Final
 
-from memograd.memory.language import is_chinese
+from memograd.memory.language import is_chinese, simplified
 from memograd.memory.reader.forget import asked_for
 from memograd.memory.reader.person_chinese import KIN
 from memograd.memory.records.notes import IN_MIDST, is_doubted
@@ -204,6 +204,21 @@ def stems(text: str) -> frozenset[str]:
     chinese = re.findall(r"[\u4e00-\u9fff]+", text)
     latin = {term[:5] for term in wording(text).terms if len(term) > 2 and term.isascii()}
     return frozenset(latin | (set("".join(chinese)) - _FUNCTION_CHARACTERS))
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The beginnings of content words; in Chinese, pairs of characters beside each other; and
+    numbers."""
+    text = simplified(text)
+    numbers = re.findall(r"\d+", text)
+    if not is_chinese(text):
+        # "The vape thing" names "vapes", whose stem is "vap".
+        shorter = (one.removesuffix("e") if len(one) > 3 else one for one in stems(text))
+        return frozenset([*shorter, *numbers])
+    runs = re.findall(r"[\u4e00-\u9fff]+", text.replace("用户", " "))
+    pairs = [run[n : n + 2] for run in runs for n in range(len(run) - 1)]
+    latin = [word.casefold() for word in re.findall(r"[A-Za-z]{2,}", text)]
+    return frozenset([*pairs, *latin, *numbers])
 
 
 def shared_content(one: str, other: str) -> int:

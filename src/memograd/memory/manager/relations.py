@@ -441,8 +441,8 @@ def _perhaps(sentence: str, text: str) -> float:
 
 
 _OF_MEMORY: Final = re.compile(
-    r"\b(?:forget|delet\w+|eras\w+|remov\w+|wip\w+|remember\w*|memor\w+|record\w*|stor\w+|sav\w+|not(?:e|ing)"
-    r"|scrub|un-?\w+|scratch|scrap)\b|[忘删刪抹撤]|[记記](?!得)|存|清掉|收回",
+    r"\b(?:forget|delet\w+|eras\w+|remov\w+|wip\w+|remember\w*|memor\w+|record\w*|stor\w+|sav\w+"
+    r"|note|noting|scrub|un-?(?:say|note|save|remember|tell)|scratch|scrap)\b|[忘删刪抹撤]|[记記](?!得)|存|清掉|收回",
     re.IGNORECASE,
 )
 _SAID: Final = re.compile(r"^(?:User said: |用户说：)")

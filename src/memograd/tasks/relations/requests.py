@@ -22,12 +22,11 @@ import numpy as np
 
 from memograd.errors import BadInput
 from memograd.memory.language import is_chinese
-from memograd.memory.manager.past import present
+from memograd.memory.manager.past import present, words_of
 from memograd.memory.manager.requests import (
     Part,
     parts_of_items,
     request_evidence,
-    words_of,
 )
 from memograd.memory.reader.fact import Heard
 from memograd.memory.records.items import MemoryItem
