@@ -64,14 +64,14 @@ def test_a_purge_empties_all_caches_of_texts(tmp_path: Path, whose: str) -> None
     with told(tmp_path / "memory") as memory:
         model = model_of(memory)
         assert len(kept_in_caches(memory)) > 5
-        assert model._encode.cache_info().currsize
+        assert model._encoder._behind[-1].cache_info().currsize
         if whose == "user":
             memory.purge(user_id="ann")
         else:
             for item in memory.get_all(user_id="ann")["results"]:
                 memory.purge(item["id"])
         assert kept_in_caches(memory) == set()
-        assert not model._encode.cache_info().currsize
+        assert not model._encoder._behind[-1].cache_info().currsize
         assert not memory.store.embedder._held  # type: ignore[attr-defined]
 
 

@@ -63,7 +63,7 @@ _ADVERBIAL: Final = re.compile(
     re.IGNORECASE,
 )
 _CALLED: Final = re.compile(r"\b(?:is|was|['’]s) (?:called|named)\b|\bname is\b", re.IGNORECASE)
-_OF_KIN_ZH: Final = re.compile(rf"(?:用户(?:说：)?(?:的)?)?[俺咱我]?(?:{KIN})")
+_OF_KIN_ZH: Final = re.compile(rf"(?:用户(?:说：)?(?:的)?)?[俺咱我]?(?P<kin>{KIN})")
 _SUBJECT_ZH: Final = re.compile(rf"用户|[我俺咱]|(?:{KIN})")
 _GOES_ON_ZH: Final = re.compile(
     r"从(?!小|事|业|没|来)|是[^，,]{1,12}的$|已经|才|全[都部]?(?!家|职)|都(?!市)|只[能有剩是]|刚(?![才刚]|结婚)|差点|结果|后来|当时"
@@ -90,6 +90,7 @@ _AMOUNT: Final = re.compile(
     r"(?:元|块|塊|k|K|w|W)?(?:钱|錢)?",
     re.IGNORECASE,
 )
+_VALUE: Final = re.compile(r"(?:\S+ )?\S*\d\S*(?: \S+)?")
 _SECRET: Final = re.compile(
     r"\bpass(?:word|code|phrase)?\b(?! (?:me|the|on|out|by))|\bpin\b|密码|口令", re.I
 )
@@ -123,8 +124,9 @@ def without_parts(
     stay = [n for n in range(len(parts)) if n not in meant]
     stay = [n for n in stay if n in kept or not _hangs_on_what_goes(n, parts, stay)]
     for n in list(stay):  # in order: what hangs on a torn one is torn too
-        whole = ALL_OF_IT.search(heard.own) is not None
-        if n not in kept and _is_torn(n, item.text, parts, stay, all_of_it=whole):
+        if n not in kept and _is_torn(
+            n, item.text, parts, stay, all_of=heard.own if ALL_OF_IT.search(heard.own) else ""
+        ):
             stay.remove(n)
     said = [with_subject(item.text, part) for part, _ in parts]
     left_over: list[int] = []
@@ -174,7 +176,7 @@ def _is_torn(
     parts: Sequence[tuple[str, str]],
     stay: Sequence[int],
     *,
-    all_of_it: bool,
+    all_of: str,
 ) -> bool:
     """Whether a part behind one that goes says nothing without it: ", she owes me forty dollars";
     ", keeps me right"; ", and mornings only"; ", with our Janice"; ". Pokies mostly"; ，从一百六
@@ -184,8 +186,8 @@ def _is_torn(
     if _PRONOUN.match(parts[n][0]) and not stands_alone(text, parts[n][0]):
         return True
     if is_chinese(text):
-        theirs = 0 not in stay and _OF_KIN_ZH.match(parts[0][0])
-        if all_of_it and theirs and not _SUBJECT_ZH.match(parts[n][0]):
+        theirs = _OF_KIN_ZH.match(parts[0][0]) if 0 not in stay else None
+        if theirs and theirs["kin"] in all_of and not _SUBJECT_ZH.match(parts[n][0]):
             return True  # 儿子没考上高中，学汽修: both are about him
         return _GOES_ON_ZH.match(parts[n][0].removeprefix("用户")) is not None
     part, joint = parts[n][0], parts[n - 1][1].strip()
@@ -206,6 +208,8 @@ def _hangs_on_what_goes(n: int, parts: Sequence[tuple[str, str]], stay: Sequence
     """Whether a part only goes on about one that is taken out."""
     while n and goes_on(parts[n][0], parts[n - 1][1]):
         n -= 1
+        if n not in stay and _VALUE.fullmatch(parts[n][0]):
+            return False  # "5ft4, 82 kilos, doing a walk": a value has nothing behind it
         if n not in stay:
             return True
     return False

@@ -53,7 +53,7 @@ from memograd.memory.manager.other_value import (
 )
 from memograd.memory.manager.past import doubted, ended, instead, present
 from memograd.memory.manager.protocol import Change
-from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, forgotten
+from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, forgotten, unsaid
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader import people_chinese
@@ -130,6 +130,8 @@ class RelationManager(Rewriter):
             if not heard.facts and heard.whole and not heard.secret:
                 heard = replace(heard, facts=(replace(heard.as_fact, text=heard.whole),))
                 heard = replace(heard, quotes=(heard.own,), forget=False)
+        if (own := unsaid(self._model, self.thresholds, heard, items, recent)) is not None:
+            return own[0] + [self._new(fact, items, None) for fact in own[1]]
         if heard.turn.said_as != "user" or not items:
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
         if heard.forget:
@@ -249,7 +251,8 @@ class RelationManager(Rewriter):
             ):
                 sure, relation, least = max(sure, bounds.close_above), "replace", 0.0
             elif (
-                doubt_above <= sure < least
+                few  # among many some number is always like another
+                and doubt_above <= sure < least
                 and relation == "replace"
                 and not adds
                 and gives_number(self._model, heard, item)

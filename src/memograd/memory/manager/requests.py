@@ -20,7 +20,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -45,9 +46,10 @@ from memograd.memory.manager.past import (
     words_of,
 )
 from memograd.memory.manager.protocol import Change
-from memograd.memory.reader.fact import Heard
+from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK, says_what_stays
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.scope import Scope
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel, Thresholds
@@ -75,6 +77,12 @@ _POINTS: Final = re.compile(
     r"|what i (?:just )?(?:said|told (?:you|u|ya)|wrote|typed)"
     r"|i said anything|the (?:whole )?(?:lot|thing))\b"
     r"|刚才|刚刚|上(?:一)?[条句]|这[条句个]|那[条句个]|刚说|前面|当我没说",
+    re.IGNORECASE,
+)
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+_EARLIER: Final = re.compile(
+    r"\b(?:said|told|mentioned|gave|talked|wrote)(?: (?:you|to you))? (?:about|of|earlier|before"
+    r"|yesterday|last|the other)\b|之前|以前|上次|昨天|前几天",
     re.IGNORECASE,
 )
 _NOTED: Final = re.compile(
@@ -171,6 +179,43 @@ def forgotten(
         )
         for n, gone in places.items()
     ]
+
+
+def unsaid(
+    model: RelationModel,
+    sure: Thresholds,
+    heard: Heard,
+    items: Sequence[MemoryItem],
+    recent: frozenset[str],
+) -> tuple[list[Change], list[Fact]] | None:
+    """What a request that stands behind facts of its own message takes away, and the facts that are
+    left: "I make 2,850 and I rent in Ghent. Hm, unsay the salary". None where there is no such one,
+    or it speaks of what was told before."""
+    asking = [one for one in _SENTENCE.findall(heard.own) if MAY_ASK.search(one)]
+    first = heard.own.find(asking[0]) if asking else -1
+    before = [n for n, quote in enumerate(heard.quotes) if heard.own.find(quote) < first]
+    request = " ".join(one.strip() for one in asking)
+    if not heard.forget or not before or heard.turn.said_as != "user" or _EARLIER.search(request):
+        return None
+    when = heard.turn.time or _LONG_AGO
+    scope = items[0].scope if items else Scope(user_id="nobody")
+    names = {n: f"of-this-message-{n}" for n in before}
+    own = [MemoryItem(names[n], heard.facts[n].text, scope, when, when) for n in before]
+    told = " ".join(heard.quotes[n] for n in before)
+    asked = replace(
+        heard,
+        turn=replace(heard.turn, text=request),
+        before=(*heard.before, ("user", told)),
+        own=request,
+    )
+    gone = forgotten(model, sure, asked, [*items, *own], recent | {*names.values()})
+    ops = {change.decision.op.item_id: change.decision.op for change in gone}
+    left = []
+    for n, fact in enumerate(heard.facts):
+        op = ops.get(names.get(n))
+        if op is None or op.text is not None:
+            left.append(fact if op is None else replace(fact, text=op.text or fact.text))
+    return [one for one in gone if one.decision.op.item_id not in names.values()], left
 
 
 def _spoken_of(heard: Heard, said: Sequence[MemoryItem]) -> Sequence[MemoryItem]:

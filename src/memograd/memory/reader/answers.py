@@ -168,8 +168,9 @@ def _does(verb: str, rest: str) -> str:
     return f"{third_person(first)} {more}".rstrip()
 
 
+LONGEST_REASON: Final = 16  # characters
 _ASKS_ZH: Final = re.compile(
-    r"(?:那|好的?|请问|对了|嗯|冒昧问一?[句下]|想?问一?[句下])*[，,]?[您你](?P<rest>[^，,。？?！!；;：:您你我]{1,16})[吗嗎][？?]?"
+    r"(?:[^，,。:：？?]{2,14}[:：])?(?:那|好的?|请问|对了|嗯|冒昧问一?[句下]|想?问一?[句下])*[，,]?[您你](?P<rest>[^，,。？?！!；;：:您你我]{1,16})[吗嗎][？?]?"
 )
 _TALKS_ZH: Final = re.compile(
     "还是|需要|想要?|要不要|可以|知道|记得|觉得|确定|打算|准备|介意|愿意|方便|这|那|帮|别的|什么"
@@ -196,6 +197,16 @@ _ANOTHER_ZH: Final = re.compile(
 
 
 def _in_chinese(question: str, answer: str) -> str | None:
+    """The same in Chinese; what goes on about a plain yes or no (不能,胃不行) is told behind it."""
+    head, comma, reason = answer.partition("，" if "，" in answer else ",")
+    told = _plain_in_chinese(question, answer)
+    if told is None and comma and 0 < len(reason) <= LONGEST_REASON and "我" not in reason:
+        bare = _plain_in_chinese(question, head)
+        return f"{bare}，{reason}" if bare is not None else None
+    return told
+
+
+def _plain_in_chinese(question: str, answer: str) -> str | None:
     asks = _ASKS_ZH.fullmatch(question)
     if asks is None or _TALKS_ZH.search(simplified(asks["rest"])):
         return None

@@ -116,6 +116,8 @@ WITHDRAWS: Final = re.compile(
     r"\W*我?(?:想|要|决定|決定)?(?:收回|撤回)(?=[^，。！？\s]{0,6}(?:[说說讲講提聊]|那句))"
 )
 """Says in so many words that it takes back what was said: 我收回刚才说的年薪."""
+_ASK_NOT: Final = re.compile(r"[别別](?:再)?[问問](?:了|我)?[。！!]+(?=.)")
+"""分了。别问。 asks for nothing to be forgotten."""
 _VOIDS: Final = re.compile(
     r"^(?:上面|前面|刚才|剛才|刚刚|之前)?(?P<what>[^，,。！!]{2,24}?)(?:这[条句]|那[条句]|你)?[就也都全]*"
     r"(?:[当當](?:成|作|做)?(?:空气|空氣|耳[旁边]风)|作[废廢])"
@@ -150,6 +152,7 @@ _TELLS_NOBODY: Final = re.compile(
     r"\b(?:don'?t|do not|never|not to|u can'?t|you can'?t|not) (?:you )?(?:ever |go |dare )?"
     r"(?:tell(?:ing)?(?! (?:me|us)\b)|let on|breathe a word|say (?:a word|anything|it|this"
     r"|that) to)\b"
+    r"|[别別](?:再)?[问問](?:了|我)?(?=$|[\s，,。！!])"
     r"|(?:别|不要|不能|不许|勿|甭|莫|不准)(?:再|去|给我|拿|把这个?)?"
     r"(?:(?:跟|和|对|向|同|给)(?!我[说讲提聊透])[^，。！？,.!?\s]{1,8}(?:说|讲|提|聊|透露)"
     r"|告诉(?!我)|往外[说讲传]|说出去|讲出去|外传|声张|传出去)",
@@ -207,6 +210,7 @@ def speaks_to_nobody(message: str) -> bool:
 
 def asked_plainly(text: str) -> str:
     """What takes back in so many words, worded as most people ask: 请忘掉刚才说的年薪."""
+    text = _ASK_NOT.sub("", text)
     if (voids := _VOIDS.match(text)) is not None:
         return f"请忘掉{voids['what']}{text[voids.end() :]}"
     return WITHDRAWS.sub("请忘掉", text, count=1)

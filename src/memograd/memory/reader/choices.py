@@ -69,8 +69,8 @@ _LISTED: Final = re.compile(
 # All in one line: "A) formal B) relaxed C) strictly facts".
 _LETTERS: Final = ("first", "second", "third")
 _IN_LINE: Final = re.compile(
-    r"(?<![A-Za-z\d])[a-d1-4](?:[).:]\s+|[、．.:：)]\s*(?=[\u3400-\u9fff]))(?P<choice>[^?？]+?)"
-    r"(?=[,;，；]?\s*[a-d1-4](?:[).:]\s|[、．.:：)])|[?.？。]?\s*$)",
+    r"(?<![A-Za-z\d])[a-d1-4](?:[).:]\s+|[、．.:：) ]\s*(?=[\u3400-\u9fff]))(?P<choice>[^?？]+?)"
+    r"(?=[,;，；]?\s*[a-d1-4](?:[).:]\s|[、．.:：)]| (?=[\u3400-\u9fff]))|[?.？。]?\s*$)",
     re.IGNORECASE,
 )
 _NUMBERED: Final = re.compile(
@@ -81,7 +81,7 @@ _NUMBERED: Final = re.compile(
 """In one sentence: "(1) a steamer, or (2) a wetsuit with a hood. Which one?" """
 _LETTER: Final = re.compile(
     r"\W*(?:option )?(?:(?P<first>[a1])|(?P<second>[b2])|(?P<third>[c3]))"
-    r"(?:[).,;:]+(?:\s*(?P<reason>\S.*))?|\W*$)",
+    r"(?:[).,;:]+(?:\s*(?P<reason>\S.*))?|\W*(?:哈+|吧|呗|啦|lol|haha+|please|pls)?\W*$)",
     re.IGNORECASE | re.DOTALL,
 )
 _WHICH: Final = re.compile(r"\W*(?:which|who|what|how|when|where)\b", re.IGNORECASE)

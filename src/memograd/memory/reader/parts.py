@@ -195,7 +195,7 @@ _CHOICES: Final = re.compile(
 
 
 _CHOICES_IN_LINE: Final = re.compile(
-    r"([^\n.!。！]{3,160}[?？])\s*[aA1][).:、．]\s?[^\n]+?\s[bB2][).:、．]\s?[^\n]+$"
+    r"([^\n.!。！]{3,160}[?？])\s*[aA1][).:、． ]\s?[^\n]+?\s[bB2][).:、． ]\s?[^\n]+$"
 )
 
 

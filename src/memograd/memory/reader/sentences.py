@@ -166,7 +166,7 @@ _SECRET: Final = re.compile(
     r"|(?:door|gate|alarm|safe|lock|locker|verification|login|bank|garage|entry|key ?pad|2fa) ?code"
     r"|(?:safe|vault|padlock|strong ?box)\b[^.!?\n]{0,30}\b(?:opens|combination|combo)"
     r"|code)(?![A-Za-z])[^.!?\n]{0,30}?"
-    r"(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=is )\S{4,}|(?<=[:=] )\S{4,}"
+    r"(?:\d[\d \-]{2,}\d|(?=\S*\d)\S{5,}|(?<=\bis )\S{4,}|(?<=[:=] )\S{4,}"
     r"|(?<=it['’]s )\S{4,})"
     r"|\b(?:safe|gate|padlock|locker|vault|key ?pad|alarm)(?:'s| is| was)(?: (?:set )?to)? "
     r"(?!(?:[01]\d|2[0-3])[0-5]\d\b)\d{4,8}\b"  # an alarm at 0630 is none

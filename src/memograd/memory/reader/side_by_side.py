@@ -18,6 +18,8 @@ from typing import Final
 from memograd.memory.language import language_of
 from memograd.memory.reader.heads import has_verb
 from memograd.memory.reader.parts import asks
+from memograd.memory.reader.people_english import BARE_KIN
+from memograd.memory.reader.person_chinese import KIN
 
 _SUBJECT: Final = r"(?:i(?:['’]?(?:m|ve)|['’](?:d|ll))?|my) (?=[a-z\d])"
 _LEADS_IN: Final = re.compile(r"^\W*[\w' ]{2,24}: ", re.IGNORECASE)
@@ -31,7 +33,8 @@ _DEPENDS: Final = re.compile(
     re.IGNORECASE,
 )
 _ANOTHER_FACT: Final = re.compile(
-    rf"(?:(?:[,;]| [-–—])? (?:and|n|&) |[,;] |  ?[-–—] )(?={_SUBJECT}"
+    r"(?:(?:[,;]| [-–—])? (?:and|n|&) (?:also )?|[,;] (?:also )?|  ?[-–—] |[^\x00-\x7f]? also )"
+    rf"(?=(?:{_SUBJECT}|(?:{BARE_KIN}) (?=[a-z])|the (?:new|old) )"
     r"(?!(?:mean|guess|think|suppose|say|said|know|hope|swear|bet|reckon|wish|wonder|believe|feel"
     r"|tell|told|must (?:say|admit)|should (?:say|add)|sorry|afraid|sure|not sure"
     r"|just (?:want|need)|need|want|would|could|can(?:no|['’])t (?:see|tell|decide|wait)|bad"
@@ -43,15 +46,17 @@ _LEANS_BACK: Final = re.compile(
     r"|do|did|don['’]?t|didn['’]?t)\b|n['’]t(?=\W*$|[,;] )",
     re.IGNORECASE,
 )
-_DOES: Final = re.compile(r"(?:my|our) [a-z]+(?: [A-Z]\w+)? [a-z]{2,}s (?=\w)")
+_DOES: Final = re.compile(rf"(?:(?:my|our) [a-z]+(?: [A-Z]\w+)?|{BARE_KIN}) [a-z]{{2,}}s (?=\w)")
 """My son plays football."""
 _CORRECTS: Final = re.compile(
     r"(?P<value>(?:sorry|oops|no|wait|nope|hang on|correction|i meant)\b[^,.;!?]{3,40}),"
     r" (?P<more>(?:he|she|they)(?:['’](?:s|re)| is| are| has| have) (?:only |just |now )?\w.*)",
     re.IGNORECASE,
 )
-_OF_ME: Final = re.compile(r"\b(?:i|i['’]?m|i['’]?ve|my|me|we|our)\b", re.IGNORECASE)
-_OWN_PERSON: Final = re.compile(r"(?:my|our) [a-z]", re.IGNORECASE)
+_OF_ME: Final = re.compile(
+    rf"\b(?:i|i['’]?m|i['’]?ve|my|me|we|our)\b|^\W*(?:{BARE_KIN})\b", re.IGNORECASE
+)
+_OWN_PERSON: Final = re.compile(rf"(?:(?:my|our) [a-z]|(?:{BARE_KIN})\b)", re.IGNORECASE)
 LEAST_TOLD: Final = 2  # words
 
 
@@ -59,7 +64,9 @@ _DEPENDS_ZH: Final = re.compile(
     "(?:如果|要是|假如|假设|假設|因为|因為|虽然|雖然|自从|自從|等|当|當|每次|只要|除非|既然|万一|请|請|帮|幫|别|別)"
 )
 _ANOTHER_FACT_ZH: Final = re.compile(
-    r"(?:[,，;；]\s*|(?<=[\U0001f300-\U0001faff])\s*)(?=(?:我|俺|咱)(?!觉得|覺得|想[说說问問]|说|說|看[这這那你]|也|还|還|都|就|才|又|怕|猜|估计|以为|以為|知道|记得"
+    r"(?:(?:[,，;；]|…+|(?<=[\U0001f300-\U0001faff]))\s*(?:顺便|順便|对了|對了|还有|還有|另外)?"
+    rf"|(?<=[^\x00-\x7f])\s+(?=我(?:{KIN})))"
+    r"(?=(?:我|俺|咱)(?!觉得|覺得|想[说說问問]|说|說|看[这這那你]|也|还|還|都|就|才|又|怕|猜|估计|以为|以為|知道|记得"
     r"|記得|听|聽|问|問|建议|希望|真|好|太|是[说說不]|的(?:天|妈|错)|自己|俩|倆|们俩|不知|该|應|应))"
 )
 _LEANS_BACK_ZH: Final = re.compile(

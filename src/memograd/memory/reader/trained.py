@@ -147,6 +147,7 @@ class TrainedReader(Worths):
         worth = self._model.worth(read, before, [text for _, _, text in sentences], role=role)
         if role == "user":
             worth = self._with_asides(setting, before, sentences, worth)
+            sentences, worth = self._with_parentheses(sentences, worth)
         if role == "assistant":
             kept = [
                 Line(*one) for one, (fact, _, _) in zip(sentences, worth.tolist(), strict=True)

@@ -38,6 +38,12 @@ _INTRODUCES: Final = re.compile(
     r"| live| own)|my|we(?:['’]re| are| have| run| live))\b[^?]*[.!]\s*$",
     re.IGNORECASE,
 )
+_IN_PARENTHESES: Final = re.compile(
+    r"[(（]((?:i['’]?m|i am|i['’]?ve|i have|i work|i live|my|we['’]?re|we have|我(?!说|想))"
+    r"[^()（）]{3,80})"
+    r"[)）]",
+    re.IGNORECASE,
+)
 LEAST_TEXT: Final = 20
 """Characters of a text that is handed over with a task; spaces and marks are fewer."""
 _LABEL: Final = re.compile(r"^[\w' ]{2,24}: ?(?=(?:i|i'?m|i'?ve|my|we)\b)", re.IGNORECASE)
@@ -87,6 +93,27 @@ class Worths:
                 ):
                     worth[n] = max(worth[n], alone, key=_fact)
         return worth
+
+    def _with_parentheses(
+        self, sentences: list[tuple[int, int, str]], worth: np.ndarray
+    ) -> tuple[list[tuple[int, int, str]], np.ndarray]:
+        """The sentences, and what one that is not kept tells of who speaks in parentheses: "two
+        lines for the noticeboard please (I'm the librarian here): ..."."""
+        import numpy as np
+
+        parts: list[tuple[int, int, str]] = []
+        rows: list[np.ndarray] = []
+        for (start, end, text), row in zip(sentences, worth, strict=True):
+            parts.append((start, end, text))
+            rows.append(row)
+            said = _IN_PARENTHESES.search(text)
+            if said is None or float(row[0]) >= self.thresholds.keep_above:
+                continue
+            alone = self._model.worth(said[1], (), [said[1]])[0]
+            if float(alone[0]) >= READ_ALONE_ABOVE["zh" if is_chinese(said[1]) else "en"]:
+                parts.append((start + said.start(1), start + said.end(1), said[1]))
+                rows.append(alone)
+        return parts, np.stack(rows)
 
     def _with_heads(
         self,
