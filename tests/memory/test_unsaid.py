@@ -1,0 +1,70 @@
+"""A request to forget takes facts of its own message, but only those that it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from memograd import Memory
+
+WHEN = "2024-05-07T18:30:00+00:00"
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    folder = tmp_path_factory.mktemp("memory")
+    with Memory.open(folder, reader="trained", manager="trained", env_file=None) as opened:
+        yield opened
+
+
+def told(memory: Memory, *messages: str) -> list[str]:
+    """All items of somebody who said these messages."""
+    user = " ".join(messages)
+    for message in messages:
+        memory.add(message, user_id=user, timestamp=WHEN)
+    return [one["memory"] for one in memory.get_all(user_id=user)["results"]]
+
+
+def test_what_is_unsaid_in_the_same_message_is_not_kept(memory: Memory) -> None:
+    said = "I make 2,950 a month and I rent a flat in Bruges. Hm, on second thought, unsay the salary."
+    assert told(memory, said) == ["User rents a flat in Bruges."]
+
+
+def test_what_was_said_before_is_meant_where_the_request_says_so(memory: Memory) -> None:
+    said = "I'm 44 and I have a parrot. Forget what I said about my boss."
+    items = told(memory, "My boss is Gus and I work nights.", said)
+    assert sorted(items) == ["User has a parrot.", "User is 44.", "User works nights."]
+
+
+def test_a_break_up_asks_for_nothing(memory: Memory) -> None:
+    items = told(memory, "跟女朋友住一起,她叫佳宁", "分了。别问。")
+    assert any("佳宁" in text for text in items)
+
+
+def test_a_code_this_morning_is_no_secret(memory: Memory) -> None:
+    items = told(memory, "used my PAC code this morning and as of today I'm on giffgaff")
+    assert any("giffgaff" in text for text in items)
+
+
+def test_what_a_tool_answered_is_no_memory(memory: Memory) -> None:
+    def talk(user: str, answer: str) -> list[str]:
+        memory.add(
+            [
+                {"role": "user", "content": "any table at Nopi for Friday?"},
+                {"role": "tool", "content": '{"free": ["19:00"], "table": 7}'},
+                {"role": "assistant", "content": answer},
+            ],
+            user_id=user,
+            timestamp=WHEN,
+        )
+        return [one["memory"] for one in memory.get_all(user_id=user)["results"]]
+
+    assert talk("asks", "There is a table for two at 19:00 on Friday at Nopi.") == []
+    booked = talk("books", "I booked the table at Nopi for Friday at 19:00.")
+    assert any("Nopi" in text for text in booked)
+
+
+def test_an_aside_in_parentheses_is_kept(memory: Memory) -> None:
+    said = "proofread this please (I'm the school secretary in Otley) before I send it out"
+    assert any("secretary" in text for text in told(memory, said))
