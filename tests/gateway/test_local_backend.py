@@ -76,7 +76,7 @@ def test_an_answer_that_a_stop_string_cut_is_not_gone_on_from(gateway, tiny_poli
 def test_an_answer_that_no_stop_string_cut_is_gone_on_from_at_its_longest(
     gateway, tiny_policy
 ) -> None:
-    """A stop string that was asked for and never came splits no row: all that was drawn was told."""
+    """A stop string that never came splits no row: all that was drawn was told."""
     rollout = gateway.rollout()
     answer = rollout.chat("say", seed=1, max_tokens=6, stop=["never said"]).json()["choices"][0]
     assert answer["finish_reason"] == "length"
