@@ -316,6 +316,8 @@ LINE = "the command line"
             ["schedules.replay_groups=1", "num_generations=1", "algorithm=reinforce_pp"],
             "schedules.replay_groups replays groups whose rewards differ",
         ),
+        (["out=a\udcff"], f"out in {LINE} holds half of a character, or bytes that are no UTF-8"),
+        (["train=a,\udcff"], f"train in {LINE} holds half of a character, or bytes that are no"),
         (["temperature=0"], "temperature must be a number above 0"),
         ([f"seed={2**64}"], "seed must be a whole number of at least 0 and below 1844674407370955"),
         (["learning_rate=inf"], "learning_rate must be a number above 0"),
