@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import resource
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from memograd.cli import main
+from memograd.data.lifelog.files import write_lifelogs
+from memograd.data.lifelog.generate import generate_lifelogs
+from memograd.errors import BadInput
+from memograd.grpo import RunFolder
 from memograd.memory.search.ranker.files import save_ranker, shipped_ranker
+from memograd.tasks.sql.sample.build import write_sample
 
 LONG = "x" * 300
 
@@ -85,3 +93,29 @@ def test_folders_above_new_rows_are_made(here: Path) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(["sql", "warm-start-rows", "--out", str(out)])
     assert exit_.value.code == 0 and out.read_text().count("\n") > 10
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """No file may have more than one byte."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    old = tmp_path / "old.jsonl"
+    old.touch()
+    logs = generate_lifelogs(1, 0)
+    for write in (
+        lambda: write_lifelogs(logs, old),
+        lambda: write_lifelogs(logs, tmp_path / "new.jsonl"),
+        lambda: write_sample(tmp_path / "medical.sqlite"),
+        lambda: RunFolder.create(tmp_path / "run", "{}", task="text"),
+    ):
+        with full_disk(), pytest.raises(BadInput, match=r"cannot be (written|made)"):
+            write()
+    assert list(tmp_path.iterdir()) == [old]

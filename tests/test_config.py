@@ -292,6 +292,13 @@ LINE = "the command line"
         (["kl=k1"], "kl=k1 in the loss has no gradient on average: set kl_correction=ratio"),
         (["temperature_end=1.2"], "temperature_schedule and temperature_end go together"),
         (["temperature_schedule=linear"], "go together: set both, or neither"),
+        (
+            [
+                *("temperature_schedule=variance", "temperature_end=1.2", "num_generations=1"),
+                "algorithm=reinforce_pp",
+            ],
+            "temperature_schedule=variance goes by the groups whose rewards are all equal, and",
+        ),
         (["schedules.curriculum=easy"], "schedules.curriculum must be one of off, pass_rate"),
         (["schedules.curriculum_floor=0"], "schedules.curriculum_floor must be a number above 0"),
         (["schedules.min_generations=1"], "must be a whole number of at least 2"),
@@ -309,6 +316,8 @@ LINE = "the command line"
             ["schedules.replay_groups=1", "num_generations=1", "algorithm=reinforce_pp"],
             "schedules.replay_groups replays groups whose rewards differ",
         ),
+        (["out=a\udcff"], f"out in {LINE} holds half of a character, or bytes that are no UTF-8"),
+        (["train=a,\udcff"], f"train in {LINE} holds half of a character, or bytes that are no"),
         (["temperature=0"], "temperature must be a number above 0"),
         ([f"seed={2**64}"], "seed must be a whole number of at least 0 and below 1844674407370955"),
         (["learning_rate=inf"], "learning_rate must be a number above 0"),

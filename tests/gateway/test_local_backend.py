@@ -73,6 +73,21 @@ def test_an_answer_that_a_stop_string_cut_is_not_gone_on_from(gateway, tiny_poli
     assert call.prompt_ids == tuple(tiny_policy.encode(said))
 
 
+def test_an_answer_that_no_stop_string_cut_is_gone_on_from_at_its_longest(
+    gateway, tiny_policy
+) -> None:
+    """A stop string that never came splits no row: all that was drawn was told."""
+    rollout = gateway.rollout()
+    answer = rollout.chat("say", seed=1, max_tokens=6, stop=["never said"]).json()["choices"][0]
+    assert answer["finish_reason"] == "length"
+    said = [{"role": "user", "content": "say"}, answer["message"], {"role": "user", "content": "a"}]
+    rollout.chat(*said)
+    call, following = gateway.store.calls(rollout.id)
+    held = (*call.prompt_ids, *call.choices[0].token_ids)
+    assert following.prompt_ids[: len(held)] == held
+    assert tuple(tiny_policy.encode(said))[: len(held)] != held  # there was something to get wrong
+
+
 def test_a_rollouts_seed_draws_the_same_calls_again(gateway) -> None:
     drawn = []
     for seed in (5, 5, 6):

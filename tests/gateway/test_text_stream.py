@@ -46,6 +46,12 @@ def test_a_token_of_several_letters_ends_where_single_letters_would() -> None:
     assert (whole.push(0), whole.stopped) == ("a", True)
 
 
+def test_nothing_is_said_after_a_stop() -> None:
+    """A server that checks several tokens at once may send some that it drew behind the stop."""
+    stream = TextStream(decode, ["b"])
+    assert "".join(map(stream.push, b"abab")) + stream.finish() == "a"
+
+
 def test_a_stop_ends_it_at_its_last_token() -> None:
     stream = TextStream(decode, ["</a>"])
     pieces = [stream.push(token) for token in b"x<y</a"]

@@ -267,8 +267,11 @@ def rows_of_run(folder: Path) -> list[dict]:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in found]
 
 
-def test_a_resumed_run_equals_the_one_that_never_stopped(tmp_path, tiny_config) -> None:
-    config = config_of(tiny_config, num_iterations=2)
+@pytest.mark.parametrize("replayed", [{}, {"replay_groups": 2, "replay_max_uses": 2}])
+def test_a_resumed_run_equals_the_one_that_never_stopped(
+    tmp_path, tiny_config, replayed: dict[str, int]
+) -> None:
+    config = config_of(tiny_config, num_iterations=2, schedules=replayed)
     whole = trainer_in(tmp_path / "whole", config)
     whole.train()
 
@@ -280,6 +283,8 @@ def test_a_resumed_run_equals_the_one_that_never_stopped(tmp_path, tiny_config) 
         trainer_in(tmp_path / "cut", config, on_step=stop).train()
     resumed = trainer_in(tmp_path / "cut", config)
     resumed.train()
+    if replayed:
+        assert sum(row["groups_replayed"] for row in rows_of_run(tmp_path / "cut")[-2:]) > 0
     assert rows_of_run(tmp_path / "cut") == rows_of_run(tmp_path / "whole")
     for one, other in zip(whole.policy.parameters(), resumed.policy.parameters(), strict=True):
         assert torch.equal(one, other)

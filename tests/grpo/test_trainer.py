@@ -175,7 +175,10 @@ def test_nothing_to_train_on_is_refused(tmp_path, tiny_config) -> None:
 
 
 def evaluated_run(folder, config, scenarios, *, stop_after=None):
-    """A run that is measured by greedy answers; measuring draws random numbers of its own."""
+    """A run that is measured by greedy answers; measuring draws random numbers of its own.
+
+    stop_after: the step when it is told, or the checkpoint that is not written any more.
+    """
     start = begun(folder, config)
     policy = start.policy
     weights_of: dict[int, list[torch.Tensor]] = {}
@@ -198,6 +201,14 @@ def evaluated_run(folder, config, scenarios, *, stop_after=None):
             raise KeyboardInterrupt
 
     trainer = start.trainer(scenarios, LOW, evaluate=evaluate, on_step=on_step)
+    save = start.run.save_checkpoint
+
+    def save_unless_stopped(name: str, *what, **more) -> object:
+        if name == stop_after:
+            raise KeyboardInterrupt
+        return save(name, *what, **more)
+
+    start.run.save_checkpoint = save_unless_stopped
     try:
         trainer.train()
     except KeyboardInterrupt:
@@ -221,12 +232,19 @@ def test_the_best_checkpoint_is_kept_and_measuring_changes_nothing(
     latest = whole.latest_checkpoint()
     assert latest is not None and latest.name == "final"
 
-    # Stopped after step 5: step 4 was the best, and is so for the run that goes on.
-    cut, *_ = evaluated_run(tmp_path / "cut", config, scenarios, stop_after=5)
-    assert cut.latest_checkpoint() == cut.path / "checkpoint-4"
-    resumed, again, _ = evaluated_run(tmp_path / "cut", config, scenarios)
-    assert without_seconds(resumed) == without_seconds(whole)
-    assert all(torch.equal(a, b) for a, b in zip(weights, again, strict=True))
+    # Stopped after step 5: step 4 was the best, and is so for the run that goes on. Stopped when
+    # step 4 was measured and nothing of it saved, or best/ alone, it is measured again.
+    for name, stopped, latest in (("five", 5, 4), ("told", 4, 2), ("best", "checkpoint-4", 2)):
+        cut, *_ = evaluated_run(tmp_path / name, config, scenarios, stop_after=stopped)
+        assert cut.latest_checkpoint() == cut.path / f"checkpoint-{latest}"
+        kept = json.loads((cut.path / "best" / "COMPLETE").read_bytes())
+        assert kept["step"] == (2 if name == "told" else 4)
+        resumed, again, _ = evaluated_run(tmp_path / name, config, scenarios)
+        assert without_seconds(resumed) == without_seconds(whole)
+        assert all(torch.equal(a, b) for a, b in zip(weights, again, strict=True))
+        best = LanguageModel.load_adapter(config.model, resumed.path / "best", device="cpu")
+        for ours, then in zip(best.parameters(), weights_of[4], strict=True):
+            assert torch.equal(ours, then)
 
 
 def test_a_measurement_that_fails_saves_no_step_that_was_not(

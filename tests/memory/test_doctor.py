@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memograd.config import MemorySettings
-from memograd.memory import doctor
+from memograd.memory import Memory, doctor
 from memograd.memory.doctor import Finding, examine
 from memograd.memory.embedders import E5Embedder
 from memograd.memory.index.connection import Connection
@@ -122,6 +122,28 @@ def test_a_damaged_journal(folder: Path, damage: str | None) -> None:
     finding = found(MemorySettings(path=folder))["journal"]
     assert finding.ok is False
     assert "restore a copy" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("after = '{broken'", "1 of its 4 events cannot be read (event 4, ADD of user:a)"),
+        ("after = '{}'", "1 of its 4 events cannot be read"),
+        ("kind = 'SING'", "a row of it is no event"),
+    ],
+)
+def test_a_damaged_row_is_told(folder: Path, damage: str, told: str) -> None:
+    """SQLite finds the file whole."""
+    with Memory.open(folder, embedder="minilm", env_file=None) as memory:
+        memory.add("The sea is green.", user_id="a", infer=False)
+        memory.add("The sky is blue.", user_id="a", infer=False)
+    raw = sqlite3.connect(folder / "journal.db")
+    raw.execute(f"UPDATE events SET {damage} WHERE seq = (SELECT max(seq) FROM events)")
+    raw.commit()
+    raw.close()
+    finding = found(MemorySettings(path=folder, embedder="minilm"))["journal"]
+    assert finding.ok is False
+    assert told in finding.message
 
 
 def test_a_folder_that_is_a_file(folder: Path) -> None:

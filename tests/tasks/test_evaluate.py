@@ -62,6 +62,23 @@ def test_it_repeats_what_training_measured(task: str, rows: Path, tiny_model_fol
     assert json.loads(answer)["columns"]["number"] == 9
 
 
+def test_files_of_one_name_are_measured_beside_each_other(
+    rows: Path, tiny_model_folder: Path
+) -> None:
+    run = trained("text", rows, tiny_model_folder)
+    files = [rows.parent / place / "more.jsonl" for place in ("", "另外", "")]
+    files[1].parent.mkdir()
+    files[1].write_text(json.dumps({"prompt": "8 8", "answer": "x", "number": 8}))
+    for file in files:
+        evaluate(run, Evaluation(file, [], False))
+    folders = sorted(run.glob("evaluation-*"))
+    assert [folder.name for folder in folders] == ["evaluation-more", "evaluation-more-2"]
+    for folder, number, file in zip(folders, (9, 8), files, strict=False):
+        (answer,) = (folder / "answers.jsonl").read_text().splitlines()
+        assert json.loads(answer)["columns"]["number"] == number
+        assert json.loads((folder / "measured_on.json").read_text()) == [str(file)]
+
+
 def test_what_cannot_be_measured_is_one_sentence(rows: Path, tiny_model_folder: Path) -> None:
     run = trained("text", rows, tiny_model_folder, text={"eval_fraction": 0})
     with pytest.raises(BadInput, match="holds nothing out; give rows to measure on"):

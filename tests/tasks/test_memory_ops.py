@@ -13,6 +13,7 @@ from torch import nn
 from memograd.config.load import load_settings
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs, write_lifelogs
 from memograd.errors import BadInput, Stopped
+from memograd.grpo.run_state import run_state
 from memograd.memory import Memory
 from memograd.memory.manager.trained.files import load_head
 from memograd.memory.manager.trained.manager import TrainedManager
@@ -78,14 +79,20 @@ def _scope(user: str):
     return Scope(user_id=user)
 
 
+@pytest.mark.parametrize("step", [3, 4])
 def test_stopped_and_resumed_is_the_run_that_never_stopped(
-    whole: Path, settings: OperationsConfig, trigrams, stopped_in_step
+    whole: Path, settings: OperationsConfig, trigrams, stopped_in_step, step: int
 ) -> None:
-    with stopped_in_step(3), pytest.raises(Stopped, match="after step 3 of 4"):
+    """In the last step too: what was learnt is kept, and the run is measured when it goes on."""
+    with stopped_in_step(step), pytest.raises(Stopped, match=f"after step {step} of 4"):
         train(settings, embedder=trigrams(dimension=64))
+    assert settings.out is not None
+    assert run_state(settings.out).reason.startswith(f"stopped by a signal after step {step}")
+    assert not (settings.out / "evaluation.md").exists()
     resumed = train(OperationsConfig(resume=settings.out), embedder=trigrams(dimension=64))
     first, second = load_head(whole), load_head(resumed)
     assert first.version == second.version
+    assert run_state(resumed).name == "finished" and (resumed / "evaluation.md").is_file()
     rows = [
         [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         for run in (whole, resumed)

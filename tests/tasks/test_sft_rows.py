@@ -56,6 +56,15 @@ def test_every_row_is_used_or_listed(tmp_path) -> None:
     assert rows.total == 4
 
 
+def test_one_chat_with_other_tools_is_no_repetition(tmp_path) -> None:
+    """The chat template shows the tools, so the prompts differ."""
+    tools = [[{"type": "function", "function": {"name": name}}] for name in ("find", "list")]
+    rows = [{"messages": [USER, ANN], "tools": shown} for shown in (None, *tools, tools[1])]
+    read = read_sft_rows(write(tmp_path / "rows.jsonl", *rows))
+    assert [row.place for row in read.used] == ["1", "2", "3"]
+    assert read.left_out == {REPEATED: ["4"]}
+
+
 def test_one_chat_learnt_in_different_places_is_no_repetition(tmp_path) -> None:
     chat = [USER, ANN, USER, {"role": "assistant", "content": "Bob"}]
     last = {"prompt": chat[:3], "completion": "Bob"}

@@ -113,6 +113,80 @@ def test_a_number_that_was_guessed_is_no_result(guess: str) -> None:
     assert execution([guessed], **row) == [0.0]  # type: ignore[arg-type]
 
 
+COUNT = "SELECT count(*) FROM drugs_info"
+
+
+@pytest.mark.parametrize(
+    "guess",
+    [
+        "SELECT 135 + 0 * id FROM drugs_info LIMIT 1",
+        "SELECT 135 + id - id FROM drugs_info LIMIT 1",
+        "SELECT iif(id > 0, 135, 4) FROM drugs_info LIMIT 1",
+        "SELECT CASE WHEN count(*) > 100 THEN 135 ELSE 0 END FROM drugs_info",
+        "SELECT 134 + EXISTS(SELECT 1 FROM drugs_info)",
+        "SELECT min(135, id) FROM drugs_info LIMIT 1",
+        "SELECT id - 886 FROM drugs_info WHERE id = 1021",
+        "SELECT 135 + 0 * rowid FROM main.drugs_info LIMIT 1",
+        "/* how many */ SELECT k FROM (SELECT 135 + sign(id) - 1 AS k FROM drugs_info) LIMIT 1",
+        "WITH a AS (SELECT * FROM drugs_info) SELECT 135 + 0 * id FROM a LIMIT 1",
+        "SELECT 135 + 0 * id FROM disease LIMIT 1",
+    ],
+)
+def test_a_number_that_is_the_same_whatever_the_table_holds_is_no_result(guess: str) -> None:
+    result = run_cached(DATABASE, guess)
+    assert result.rows == ((135,),)
+    row = {"database": [DATABASE], "columns": [None], "gold_sql": [COUNT]}
+    guessed = conversation(write_call(guess), "共135种")
+    assert execution([guessed], **row) == [0.0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        COUNT,
+        ROW_COUNT,
+        "SELECT sum(1) FROM drugs_info AS d",
+        "SELECT count(*) + 0 AS 数量 FROM main.drugs_info",
+        "WITH a AS (SELECT id FROM drugs_info) SELECT count(id) FROM a",
+        "SELECT max(n) FROM (SELECT id, row_number() OVER () n FROM drugs_info)",
+        "WITH drugs_info AS (SELECT id FROM main.drugs_info) SELECT count(id) FROM drugs_info",
+    ],
+)
+def test_a_number_may_be_computed_in_any_way(said: str) -> None:
+    row = {"database": [DATABASE], "columns": [None], "gold_sql": [COUNT]}
+    assert execution([conversation(write_call(said), "共135种")], **row) == [1.0]  # type: ignore[arg-type]
+
+
+def test_words_known_by_heart_are_no_result_in_whatever_dress() -> None:
+    """A guess beside other columns, or in a condition of its own, is not what the table says."""
+    (told,) = run_cached(DATABASE, RIGHT).rows[0]
+    for shown in (f"'{told}' || substr(id, 1, 0)", f"iif(id > 0, '{told}', med_name), *"):
+        guess = write_call(f"SELECT {shown} FROM drugs_info LIMIT 1")
+        assert scores(guess, "不知道")[0] == 0.0
+    for shown in ("trim(contraindications)", "upper(contraindications), id"):
+        asked = write_call(f"SELECT {shown} FROM drugs_info WHERE med_name LIKE '华法林'")
+        assert scores(asked, "不知道")[0] == 1.0
+
+
+def test_a_call_that_would_say_the_same_whatever_the_table_holds_is_not_valid() -> None:
+    same = write_call("SELECT 3 + 0 * id FROM drugs_info LIMIT 1")
+    assert scores(same, QUOTE) == (0.0, 0.0, 0.0)
+    assert scores(write_call("SELECT 3 + id FROM drugs_info LIMIT 1"), QUOTE)[2] == 1.0
+    assert scores(write_call("SELECT count(*) FROM drugs_info WHERE id = 7"), QUOTE)[2] == 1.0
+
+
+def test_what_is_right_where_the_gold_finds_nothing_else_is_right() -> None:
+    """No contents are others for a count of nothing: equal statements are equal."""
+    none = "SELECT coalesce(sum(id), 0) FROM drugs_info WHERE med_name = '没有'"
+    row = {"database": [DATABASE], "columns": [None], "gold_sql": [none]}
+    assert execution([conversation(write_call(none), "0")], **row) == [1.0]  # type: ignore[arg-type]
+    counted = "SELECT count(*) FROM drugs_info WHERE med_name = '没有'"
+    row["gold_sql"] = [counted]
+    assert execution([conversation(write_call(counted), "0")], **row) == [1.0]  # type: ignore[arg-type]
+    guess = conversation(write_call("SELECT 0 * id FROM drugs_info LIMIT 1"), "0")
+    assert execution([guess], **row) == [0.0]  # type: ignore[arg-type]
+
+
 def test_an_attempt_that_was_stopped_after_a_result_has_no_answer() -> None:
     messages = conversation("先查一下", write_call(RIGHT))
     assert read_attempt(messages, DATABASE).answer == ""

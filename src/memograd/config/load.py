@@ -67,6 +67,12 @@ def load_settings(
         origins[key] = "the command line"
         _check_key(kind, key, origins[key], read_elsewhere)
         values[key] = _parse_text(kind, key, text)
+    for key, value in values.items():
+        if not all(map(_is_text, _texts(value))):
+            raise BadInput(
+                f"{key} in {origins[key]} holds half of a character, or bytes that are no UTF-8:"
+                " write it anew."
+            )
     try:
         # Through JSON, because there a strict check still takes a string as a path.
         return kind.model_validate_json(json.dumps(_nest(values), default=str), strict=True)
@@ -118,6 +124,18 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
             yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str | Path):
+        yield str(value)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+
+
+def _is_text(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _nest(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -415,6 +415,12 @@ class TrainConfig(RunSettings):
             raise ValueError(
                 "temperature_schedule and temperature_end go together: set both, or neither"
             )
+        if self.temperature_schedule == "variance" and self.num_generations == 1:
+            raise ValueError(
+                "temperature_schedule=variance goes by the groups whose rewards are all equal, and "
+                "with num_generations=1 all are: set it to at least 2, or "
+                "temperature_schedule=linear"
+            )
         return self
 
     @model_validator(mode="after")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
-from memograd.data.record_files import answer_text, field, iso_time, json_lines, typed
+from memograd.data.record_files import answer_text, field, iso_time, json_lines, typed, write_whole
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.language import is_chinese
@@ -70,7 +70,7 @@ def write_conversations_jsonl(conversations: Sequence[Conversation], path: Path 
     except UnicodeEncodeError as error:
         raise BadInput(f"A text holds half of a character ({error}): mend it.") from None
     try:
-        Path(path).write_bytes(written)
+        write_whole(Path(path), written)
     except OSError as error:
         raise BadInput(f"The file {path} cannot be written ({error.strerror}).") from None
 

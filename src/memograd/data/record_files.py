@@ -16,6 +16,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -230,6 +231,22 @@ def write_new(path: Path, text: str) -> None:
     """Write a file, and the folders above it. Raises BadInput where it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text.encode())
     except OSError as error:
         raise BadInput(f"{path} cannot be written ({error.strerror}); choose another.") from error
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or, raising OSError, not at all: what was there before stays. What is no
+    file, such as /dev/stdout, is written as it is."""
+    if path.exists() and not path.is_file():
+        path.write_bytes(content)
+        return
+    aside = path.with_name(path.name + ".new")
+    try:
+        aside.write_bytes(content)
+        os.replace(aside, path)
+    except OSError:
+        with suppress(OSError):
+            aside.unlink()
+        raise

@@ -278,7 +278,10 @@ class TextStream:
         return self._stops
 
     def push(self, token: int) -> str:
-        """Take a token; returns the text that is certain now, often nothing."""
+        """Take a token; returns the text that is certain now: often nothing, and nothing any more
+        after a stop string."""
+        if self.stopped:
+            return ""
         self._ids.append(token)
         before = self._decode(self._ids[self._begin : self._whole])
         now = self._decode(self._ids[self._begin :])

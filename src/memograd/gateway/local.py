@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -192,22 +193,32 @@ class LocalBackend:
             text = call.messages[0]["content"]
             for choice in call.choices:
                 if call.prompt_ids is not None and choice.token_ids is not None:
-                    ids = choice.token_ids[:-1] if self._ended(choice) else choice.token_ids
+                    ended = self._ended(choice.token_ids)
+                    ids = choice.token_ids[:-1] if ended else choice.token_ids
                     # As its reader was told it: special tokens that were drawn are not in it.
                     whole = text + self._decode(list(ids))
                     conversation.remember_text(whole, (*call.prompt_ids, *ids))
             return
-        stops = bool(call.sampling.get("stop"))
+        stops = call.sampling.get("stop") or ()
         written = [
             None
-            if choice.token_ids is None or (stops and not self._ended(choice))
+            if choice.token_ids is None or self._cut_off(choice.token_ids, stops)
             else self._plain.action_text(choice.token_ids)
             for choice in call.choices
         ]
         conversation.remember_call(call, written)
 
-    def _ended(self, choice: Choice) -> bool:
-        ids = choice.token_ids or ()
+    def _cut_off(self, ids: tuple[int, ...], stops: Sequence[str]) -> bool:
+        """Whether a stop string ended what the reader was told of these tokens."""
+        if not stops:
+            return False
+        text = TextStream(self._decode, stops)
+        for token in ids[:-1] if self._ended(ids) else ids:
+            text.push(token)
+        text.finish()
+        return text.stopped
+
+    def _ended(self, ids: tuple[int, ...]) -> bool:
         return bool(ids) and ids[-1] in self._policy.end_ids
 
     def _settled(self, request: ChatRequest, prompt: tuple[int, ...]) -> dict[str, Any]:

@@ -186,8 +186,12 @@ def write_synced(path: Path, text: str) -> None:
 def replace_text(path: Path, text: str) -> None:
     """Replace a file by one rename, so that a reader sees the old text or the new one."""
     aside = path.with_name(path.name + ".new")
-    write_synced(aside, text)
-    os.replace(aside, path)
+    try:
+        write_synced(aside, text)
+        os.replace(aside, path)
+    except OSError:
+        aside.unlink(missing_ok=True)
+        raise
     sync(path.parent)
 
 

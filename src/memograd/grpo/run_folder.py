@@ -31,7 +31,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from errno import EACCES, ENOTDIR
 from pathlib import Path
 from typing import Any, Final
@@ -125,16 +125,19 @@ class RunFolder:
         """A new run folder that holds `config_json` and the name of what is trained, if any.
 
         Raises:
-            BadInput: something is at `path` already, or no folder can be made there.
+            BadInput: something is at `path` already, or no folder can be made or written there.
         """
         cls.check_free(path)
+        made = {"task": task, "memograd": memograd.__version__, "made": time.time()}
         try:
             path.mkdir(parents=True, exist_ok=True)
+            replace_text(path / "run.json", json.dumps(made))
+            replace_text(path / "config.json", config_json)  # last: with it the folder is a run
         except OSError as error:
+            (path / "run.json").unlink(missing_ok=True)
+            with suppress(OSError):
+                path.rmdir()
             raise _cannot_be_made(path, error) from error
-        made = {"task": task, "memograd": memograd.__version__, "made": time.time()}
-        replace_text(path / "run.json", json.dumps(made))
-        replace_text(path / "config.json", config_json)  # last: with it the folder is a run
         return cls(path)
 
     @classmethod
@@ -145,6 +148,8 @@ class RunFolder:
             BadInput: something other than an empty folder is at `path`, or no folder can be made
                 there.
         """
+        if "\0" in str(path):
+            raise BadInput("The name of a run folder cannot hold a NUL; choose another with out=.")
         try:
             taken = path.exists() and any(path.iterdir())
         except OSError as error:

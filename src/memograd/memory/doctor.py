@@ -21,6 +21,7 @@ from memograd.errors import MemogradError
 
 if TYPE_CHECKING:
     from memograd.memory.embedders import Embedder
+    from memograd.memory.journal import Journal
 
 PYTHON: Final = (3, 11)
 PACKAGES: Final = {
@@ -35,6 +36,7 @@ PACKAGES: Final = {
 """What every memory imports, and how pip calls it."""
 
 ENDPOINT_SECONDS: Final = 10.0
+DAMAGED_SHOWN: Final = 3
 SHORTEST_SECRET: Final = 4  # masking shorter ones would make the findings unreadable
 
 # A question, what answers it and what does not. An embedder that knows no Chinese sees unknown
@@ -188,7 +190,18 @@ def _journal(settings: MemorySettings, embedders: Sequence[Embedder]) -> Iterato
     with Journal.open(url) as journal:
         events = journal.last_seq()
         made_by, dimension = journal.get_meta("embedder"), journal.get_meta("dimension")
-    yield Finding("journal", True, f"The journal opens and is whole ({events} events).")
+        damaged = list(_damaged_events(journal))
+    if damaged:
+        told = ", ".join(damaged[:DAMAGED_SHOWN]) + (", ..." if damaged[DAMAGED_SHOWN:] else "")
+        yield Finding(
+            "journal",
+            False,
+            f"The journal opens, but {len(damaged)} of its {events} events cannot be read ({told})"
+            " and are passed over.",
+            "restore a copy, or keep the rest: memograd memory export writes what can be read",
+        )
+    else:
+        yield Finding("journal", True, f"The journal opens and is whole ({events} events).")
     for embedder in embedders:
         if made_by in (None, embedder.name) and dimension in (None, str(embedder.dimension)):
             continue
@@ -200,6 +213,23 @@ def _journal(settings: MemorySettings, embedders: Sequence[Embedder]) -> Iterato
             f"set MEMOGRAD_EMBEDDER={made_by}, or run memograd memory reindex --embedder"
             f" {embedder.name}",
         )
+
+
+def _damaged_events(journal: Journal) -> Iterator[str]:
+    """The events whose contents are not what an event of their kind holds, by their places."""
+    from memograd.memory.state.memory_state import NOT_READABLE
+    from memograd.memory.write.transfer import check_contents
+
+    try:
+        for event in journal.export_events():
+            try:
+                check_contents(event)
+            except (*NOT_READABLE, OverflowError, RecursionError):
+                yield f"event {event.seq}, {event.kind} of {event.scope.owner}"
+    except (*NOT_READABLE, OverflowError) as error:  # not even its kind or its time can be read
+        raise MemogradError(
+            f"The journal opens, but a row of it is no event ({error!r}): restore a copy."
+        ) from error
 
 
 def _policy(settings: MemorySettings, embedders: Sequence[Embedder]) -> Iterator[Finding]:

@@ -66,8 +66,7 @@ def _by_its_job(folder: RunFolder, task: Task, recipe: Recipe[Any, Any], asked: 
     held_out = job.held_out
     if held_out is None:
         raise BadInput(f"{run} holds nothing out; give rows to measure on with --data FILE.")
-    results = run if data is None else run / f"evaluation-{data.stem}"
-    results.mkdir(exist_ok=True)
+    results = asked.open_results(run)
     with job.opened(results, ALONE):
         before = measured_before(job, held_out)
         held_out.report(before, held_out.measure("trained"), results)

@@ -197,9 +197,10 @@ def read_sft_rows(path: Path, string_prompts: str = "text") -> Rows[SftRow]:
             return row
         return SftRow(place, (*as_chat(row.text), *row.messages), 1)
 
-    return read_rows(
-        path, parse, _empty_completion, lambda row: (row.text, row.messages, row.learnt)
-    )
+    def content(row: SftRow) -> Any:
+        return row.text, row.messages, row.learnt, row.tools
+
+    return read_rows(path, parse, _empty_completion, content)
 
 
 def _sft_row(record: dict[str, Any], place: str, where: str) -> SftRow:

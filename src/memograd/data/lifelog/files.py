@@ -12,7 +12,7 @@ from typing import Any
 
 from memograd.data.conversation import Question
 from memograd.data.lifelog.types import GoldOp, Lifelog, Probe, ToldStatement
-from memograd.data.record_files import as_lines, field, iso_time, json_lines, typed
+from memograd.data.record_files import as_lines, field, iso_time, json_lines, typed, write_whole
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.records.operations import OpKind
@@ -23,7 +23,7 @@ LANGUAGES = ("en", "zh")
 def write_lifelogs(logs: Iterable[Lifelog], path: Path | str) -> None:
     """One log a line; raises BadInput when the file cannot be written."""
     try:
-        Path(path).write_text(as_lines(map(_log_to_json, logs)), encoding="utf-8")
+        write_whole(Path(path), as_lines(map(_log_to_json, logs)).encode())
     except OSError as error:
         raise BadInput(f"The file {path} cannot be written ({error.strerror}).") from None
 

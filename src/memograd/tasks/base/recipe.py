@@ -11,17 +11,20 @@ anywhere (`located`), and rewards by name that fit the rows (`parse_rewards`, `c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from rich.console import Console
 
 from memograd.config import RunSettings, Settings, TrainConfig
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
+from memograd.grpo.checkpoint_folder import replace_text
 from memograd.grpo.distributed import World
 from memograd.grpo.drawing import Drawing
 from memograd.grpo.trainer import Stage, Trainer, check_unmeasured
@@ -35,6 +38,7 @@ from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import plan_memory, sampling_of, share_weights
 from memograd.tasks.base.progress import describe_step
 
+MEASURED_ON: Final = "measured_on.json"
 MAKERS: Makers = {NAME: make_reward}
 
 
@@ -177,6 +181,10 @@ class Evaluation:
     conversations: Sequence[str] = field(default_factory=list)
     baselines: bool = False
 
+    def open_results(self, run: Path) -> Path:
+        """The folder for what is measured: `run` itself, or one in it for other data."""
+        return open_results(run, [] if self.data is None else [self.data])
+
     def check_by_data(self, run: Path, task: str) -> None:
         """Raise BadInput for what only runs on conversations can be asked."""
         if self.conversations or self.baselines:
@@ -184,6 +192,28 @@ class Evaluation:
                 f"{run} is a run of {task}: --conversation and --baselines are for runs on"
                 " conversations."
             )
+
+
+def open_results(run: Path, data: Sequence[Path]) -> Path:
+    """The folder in `run`, made if need be, for what is measured on the files `data`; `run` itself
+    where there are none.
+
+    It is called after them. `measured_on.json` in it names them, so that files of the same name
+    from elsewhere get a folder of their own, with a number.
+    """
+    if not data:
+        return run
+    name = "evaluation-" + "-".join(path.stem for path in data)
+    files = [str(path.resolve()) for path in data]
+    for number in count(1):
+        folder = run / (name if number == 1 else f"{name}-{number}")
+        note = folder / MEASURED_ON
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            replace_text(note, json.dumps(files, ensure_ascii=False))
+        if note.is_file() and json.loads(note.read_bytes()) == files:
+            return folder
+    raise AssertionError
 
 
 @contextmanager

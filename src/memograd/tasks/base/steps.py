@@ -112,12 +112,18 @@ class TrainingBySteps(ABC):
                 if stop.signal or self.step % config.save_steps == 0:
                     self._save(f"checkpoint-{self.step}")
                 if stop.signal:
-                    raise Stopped(
-                        f"stopped by a signal after step {self.step} of {config.steps}; go on with "
-                        f"resume={run.path}",
-                        stop.signal,
-                    )
-            return self._save("final")
+                    raise self._stopped(stop.signal)
+            final = self._save("final")
+        if stop.signal:  # what follows is no part of training, and its user wants to be gone
+            raise self._stopped(stop.signal)
+        return final
+
+    def _stopped(self, signal_number: int) -> Stopped:
+        return Stopped(
+            f"stopped by a signal after step {self.step} of {self.config.steps}; go on with "
+            f"resume={self.stage.run.path}",
+            signal_number,
+        )
 
     def _save(self, name: str) -> Path:
         return self.stage.run.save_checkpoint(name, self.write, step=self.step)

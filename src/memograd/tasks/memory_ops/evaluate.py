@@ -10,7 +10,7 @@ Invariant: a run is never measured on a log or conversation that it was trained 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +31,7 @@ from memograd.memory.language import Language
 from memograd.memory.manager.trained.files import TrainedHead, load_head
 from memograd.tasks.base.progress import console
 from memograd.tasks.base.reading import Reader
+from memograd.tasks.base.recipe import open_results
 from memograd.tasks.memory_ops.baselines.deciders import ByChat
 from memograd.tasks.memory_ops.baselines.keep_half import (
     KeptHalf,
@@ -107,9 +108,11 @@ def evaluate_run(
             f"{run} was trained on {', '.join(seen[:5])}; measuring on it would say nothing"
             " about other conversations, so choose others with --conversation."
         )
-    stem = "-".join(path.stem for path in options.data)
-    results = options.out or (run / f"evaluation-{stem}" if stem else run)
-    return _evaluate(load_head(checkpoint), known, logs, config, options, results, embedder)
+
+    def place() -> Path:
+        return options.out or open_results(run, options.data)
+
+    return _evaluate(load_head(checkpoint), known, logs, config, options, place, embedder)
 
 
 def evaluate_head(
@@ -128,10 +131,13 @@ def evaluate_head(
     logs = logs_of_files(options.data) if options.data else evaluation_logs(config)
     spoken = list(dict.fromkeys(log.language for log in logs))  # thresholds are chosen on these
     known = training_logs(config.model_copy(update={"logs": TUNING_LOGS, "languages": spoken}))
-    results = options.out or folder / "evaluation"
     console.print(f"{folder} does not say what it was trained on: see to it that it is not this")
     chosen = _chosen(logs, conversations)
-    return _evaluate(head, known, chosen, config, options, results, embedder)
+
+    def place() -> Path:
+        return options.out or folder / "evaluation"
+
+    return _evaluate(head, known, chosen, config, options, place, embedder)
 
 
 def _evaluate(
@@ -140,7 +146,7 @@ def _evaluate(
     logs: Sequence[Lifelog],
     config: OperationsConfig,
     options: OperationsEvaluation,
-    results: Path,
+    place: Callable[[], Path],
     embedder: Embedder | None,
 ) -> Path:
     heads = {TRAINED: head, **_others(options.heads)}
@@ -157,8 +163,12 @@ def _evaluate(
     # Whoever cannot be asked is found here, before the work begins.
     manager = _chat(options.manager_model) if options.manager_model else None
     reader = _chat(options.reader) if options.reader else None
-    judge = _judge(options, results)
+    judging = _judging(options)
+    results = place()
     results.mkdir(parents=True, exist_ok=True)
+    judge = None
+    if judging is not None and options.judge is not None:
+        judge = Judge(judging, options.judge, cache=results / "verdicts.jsonl")
     console.print(f"embedding {len(logs)} logs to measure on")
     tuned_on = [known[place] for place in tuning_places([log.language for log in known])]
     tuning = embed_logs(tuned_on, embedder, view=config.view)
@@ -283,9 +293,9 @@ def _chat(name: str) -> ChatModel:
     return endpoint
 
 
-def _judge(options: OperationsEvaluation, folder: Path) -> Judge | None:
+def _judging(options: OperationsEvaluation) -> ChatModel | None:
     if options.judge is None:
         return None
     if options.reader is None:
         raise BadInput("A judge judges answers: name a reader too.")
-    return Judge(_chat(ENDPOINT), options.judge, cache=folder / "verdicts.jsonl")
+    return _chat(ENDPOINT)

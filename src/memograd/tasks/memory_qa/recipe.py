@@ -201,9 +201,8 @@ def evaluate(run: Path, asked: Evaluation) -> None:
     _refuse_seen(run, known, chosen)
     check_keeping(config.memory, chosen)
     policy = load_policy(config, checkpoint)
-    results = run if data is None else run / f"evaluation-{data.stem}"
+    results = asked.open_results(run)
     setup = MemoryQASetup(config, policy, results / MEMORY)
-    results.mkdir(exist_ok=True)
     setup.remember(chosen)
     began = UNTRAINED if config.adapter is None else WARM_START
     methods = list(EVERY) if asked.baselines else [UNTRAINED, TRAINED]

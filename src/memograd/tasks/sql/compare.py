@@ -18,9 +18,9 @@ Indulgent:
 
 Strict: every other difference; a result that was cut; and nothing matches an empty gold result,
 so that a statement which finds nothing never earns anything. Nor does one that shows nothing of a
-table, such as `SELECT 3` or `SELECT "3"`, with or without `FROM drugs` (`found_something`). Nor one
-that guesses in columns: beside the right column none may hold what the asked column says of other
-rows.
+table, such as `SELECT 3` or `SELECT "3"`, with or without `FROM drugs` (`found_something`), nor
+what would be said whatever the table holds (`memograd.tasks.sql.other_contents`). Nor one that
+guesses in columns: beside the right column none may hold what the asked column says of other rows.
 
 Invariants: a match does not depend on row order (unless asked for), column order or column names;
 every changed value breaks it. A reading is about the gold statement's own table and conditions; it
@@ -87,22 +87,8 @@ def gold_of(database: str, sql: str, columns: tuple[str, ...] | None) -> Gold:
         BadInput: the statement fails, finds nothing, finds more than the sandbox returns, or does
             not have these columns.
     """
-    result = run_cached(database, sql)
-    if result.error is not None:
-        raise BadInput(f"The gold statement {sql!r} fails in {database}: {result.error}.")
-    if result.cut:
-        raise BadInput(f"The gold statement {sql!r} finds more rows than a result may have.")
-    names = [name.lower() for name in result.columns]
-    chosen = list(range(len(names)))
-    if columns is not None:
-        missing = [name for name in columns if name.lower() not in names]
-        if missing:
-            raise BadInput(f"The gold statement {sql!r} has no column {missing[0]}.")
-        chosen = [names.index(name.lower()) for name in columns]
+    rows, chosen = gold_rows(database, sql, columns)
     ordered, unlimited = _read(sql)
-    rows = tuple(_said(_project(_normal(result), chosen)))
-    if not rows:
-        raise BadInput(f"The gold statement {sql!r} finds nothing in {database}.")
     pool = rows
     if unlimited is not None:
         everything = run_cached(database, unlimited)
@@ -120,6 +106,32 @@ def gold_of(database: str, sql: str, columns: tuple[str, ...] | None) -> Gold:
         database=database,
         asked=_asked(sql, columns or ()),
     )
+
+
+def gold_rows(
+    database: str, sql: str, columns: tuple[str, ...] | None
+) -> tuple[tuple[Row, ...], list[int]]:
+    """The rows of a gold statement, normalised, in the columns that are asked about; and these.
+
+    Raises:
+        BadInput: as `gold_of`.
+    """
+    result = run_cached(database, sql)
+    if result.error is not None:
+        raise BadInput(f"The gold statement {sql!r} fails in {database}: {result.error}.")
+    if result.cut:
+        raise BadInput(f"The gold statement {sql!r} finds more rows than a result may have.")
+    names = [name.lower() for name in result.columns]
+    chosen = list(range(len(names)))
+    if columns is not None:
+        missing = [name for name in columns if name.lower() not in names]
+        if missing:
+            raise BadInput(f"The gold statement {sql!r} has no column {missing[0]}.")
+        chosen = [names.index(name.lower()) for name in columns]
+    rows = tuple(_said(_project(_normal(result), chosen)))
+    if not rows:
+        raise BadInput(f"The gold statement {sql!r} finds nothing in {database}.")
+    return rows, chosen
 
 
 def _asked(sql: str, columns: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -286,11 +298,11 @@ def _shows(select: exp.Select, names: Collection[str]) -> bool:
     looked_for = isinstance(select.find_ancestor(exp.Exists, exp.In, exp.Select), exp.Exists)
     said = (exp.Column, exp.Star, exp.AggFunc)
     return looked_for or any(
-        _is_found(part, names) for shown in select.expressions for part in shown.find_all(*said)
+        is_found(part, names) for shown in select.expressions for part in shown.find_all(*said)
     )
 
 
-def _is_found(part: exp.Expression, names: Collection[str]) -> bool:
+def is_found(part: exp.Expression, names: Collection[str]) -> bool:
     """Whether this column or aggregate is not of the statement's own words.
 
     SQLite takes a name in double quotes that no column has for a text (what a subquery calls so is

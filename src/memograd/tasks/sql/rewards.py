@@ -3,7 +3,7 @@
     memograd.tasks.sql.rewards:execution:1,evidence:0.5,valid_sql:0.1      (`DEFAULT_REWARDS`)
 
 - `execution` 0 or 1: the last statement that ran reads a table and gives the gold result (`compare`
-  says what that forgives).
+  says what that forgives) because of what the table holds (`other_contents`).
 - `evidence` from 0 to 1: how much of what the gold rows say is said in the final answer, in its own
   words and to the point. It is a product of three:
   - recall: the share of a quote's character pairs (of words, for words in Latin letters) that the
@@ -46,7 +46,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
-from memograd.tasks.sql.compare import gold_of, matches
+from memograd.tasks.sql.other_contents import earns
 from memograd.tasks.sql.tool import Attempt, read_attempt
 
 PRECISE = 0.5
@@ -100,8 +100,7 @@ def score_execution(
     """1 or 0; see the module."""
     if not attempt.answer or not attempt.ran:
         return 0.0
-    gold = gold_of(database, gold_sql, None if columns is None else tuple(columns))
-    return float(attempt.found[-1] and matches(attempt.ran[-1][1], gold))
+    return float(earns(database, *attempt.ran[-1], gold_sql, columns))
 
 
 def score_evidence(attempt: Attempt, quotes: Sequence[str], question: str) -> float:

@@ -18,7 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memograd.rollout.tool_calls import ToolCall, parse_tool_calls
-from memograd.tasks.sql.compare import found_something, gold_of, matches
+from memograd.tasks.sql.compare import found_something, gold_of
+from memograd.tasks.sql.other_contents import earns, shows_contents
 from memograd.tasks.sql.sandbox import Result, Value, open_sandbox, run_cached
 
 TOOL = "query_database_by_sql"
@@ -42,7 +43,8 @@ class SqlEnvironment:
     ) -> None:
         """Begin an attempt at a row of `memograd.tasks.sql.rows`."""
         self._sandbox = open_sandbox(database)
-        self._gold = gold_of(database, gold_sql, None if columns is None else tuple(columns))
+        self._gold = gold_sql, None if columns is None else tuple(columns)
+        gold_of(database, *self._gold)  # raises what is wrong with it
         self._last: tuple[str, Result] | None = None
 
     def query_database_by_sql(self, sql: str) -> str:
@@ -62,9 +64,7 @@ class SqlEnvironment:
         An environment does not hear the final answer; `memograd.tasks.sql.rewards` do.
         """
         database = str(self._sandbox.database)
-        if self._last is None or not found_something(database, *self._last):
-            return 0.0
-        return float(matches(self._last[1], self._gold))
+        return float(self._last is not None and earns(database, *self._last, *self._gold))
 
 
 def show_result(result: Result) -> str:
@@ -117,7 +117,10 @@ class Attempt:
     @property
     def found(self) -> list[bool]:
         """Of the statements that ran, whether each found something in a table."""
-        return [found_something(self.database, *one) for one in self.ran]
+        return [
+            found_something(self.database, sql, result) and shows_contents(self.database, sql)
+            for sql, result in self.ran
+        ]
 
 
 def read_attempt(messages: Sequence[Mapping[str, str]] | str, database: str) -> Attempt:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from memograd.config.memory_settings import cache_folder
+from memograd.errors import BadInput
 
 _HERE = Path(__file__).parent
 _SOURCES = ("facts.json", "classes.json", "build.py")
@@ -57,16 +58,25 @@ def sample_database() -> Path:
     version = hashlib.sha256(content).hexdigest()[:12]
     path = cache_folder() / f"medical-sample-{version}.sqlite"
     if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            made = Path(folder) / path.name
-            write_sample(made)
-            os.replace(made, path)
+        write_sample(path)
     return path
 
 
 def write_sample(path: Path) -> None:
-    """Write the sample database into the new file `path`."""
+    """Write the sample database into the new file `path`, and the folders above it; whole, or
+    raising BadInput, not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            made = Path(folder) / path.name
+            _fill(made)
+            os.replace(made, path)
+    except (OSError, sqlite3.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"The database {path} cannot be written ({reason}): make room.") from error
+
+
+def _fill(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         for table, columns in TABLES.items():
             declared = ", ".join(f"{name} text" for name in columns[1:])
