@@ -23,9 +23,8 @@ from dataclasses import dataclass
 import torch
 from transformers import PreTrainedModel
 
-from memograd.policy.packed_row import pack
 from memograd.policy.rows import rows_at_once
-from memograd.policy.tree_attention import blocks_computed
+from memograd.policy.tree_attention import blocks_computed, pack
 from memograd.rollout.token_tree import TokenTree
 
 

@@ -37,11 +37,9 @@ from memograd.policy.remote.sampler import PinnedSampler, RemoteSampler, Speaker
 from memograd.policy.rows import row_logprobs, sample_rows
 from memograd.policy.sampler import SampledTree, TokenDraw, sample_trees
 from memograd.policy.sharding import Sharding
-from memograd.policy.token_logprobs import BranchLogprobs
+from memograd.policy.token_logprobs import VALUE_HEAD_FILE, BranchLogprobs, ValueHead
 from memograd.policy.tree_attention import use_tree_attention
 from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
-from memograd.policy.value_head import FILE as VALUE_HEAD_FILE
-from memograd.policy.value_head import ValueHead
 from memograd.policy.verify import (
     TOLERANCES,
     Agreement,

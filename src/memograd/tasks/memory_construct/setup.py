@@ -28,9 +28,9 @@ from memograd.memory.embedders.load import check_embedder, load_embedder
 from memograd.memory.language import Language
 from memograd.policy.loading import check_model
 from memograd.policy.model_policy import ModelPolicy
-from memograd.policy.tool_template import read_template, use_tool_template
 from memograd.rewards import WeightedReward
 from memograd.rollout.chat_ids import ChatIds
+from memograd.rollout.tool_calls import read_template, use_tool_template
 from memograd.rollout.types import Scenario
 from memograd.tasks.base.policy import load_policy, room_for_prompt
 from memograd.tasks.base.reading import BaseModelChat, Reader, local_chat
