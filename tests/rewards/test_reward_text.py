@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.rewards.words import require_texts, separate_cjk
+from memograd.rewards.matching import require_texts, separate_cjk
 
 HAN = st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF)
 # Latin, Greek, Cyrillic, Hebrew, Arabic, general punctuation: everything below the CJK blocks.
@@ -47,5 +47,5 @@ def test_as_many_tokens_as_han_characters(text: str) -> None:
 
 
 def test_an_entry_that_is_no_text_is_named() -> None:
-    with pytest.raises(BadInput, match=r"`answer` must hold texts; entry 1 is int \(2022\)"):
-        require_texts("answer", ["fine", 2022])
+    with pytest.raises(BadInput, match=r"`completions` must hold texts; entry 1 is int \(2022\)"):
+        require_texts(["fine", 2022])

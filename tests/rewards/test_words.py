@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.rewards.words import folded, has_phrase, words
+from memograd.rewards.matching import folded, has_phrase, words
 
 
 @pytest.mark.parametrize(

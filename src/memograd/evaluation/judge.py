@@ -31,7 +31,7 @@ from memograd.errors import BadInput, MemogradError
 from memograd.evaluation.kept_rows import KeptRows
 from memograd.memory.chat.chat_model import ChatMessage, ChatModel, UnusableAnswer, ask_checked
 from memograd.memory.language import Language
-from memograd.rewards.squad import squad_f1
+from memograd.rewards.overlap import squad_f1
 
 VERDICT_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",

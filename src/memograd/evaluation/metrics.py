@@ -28,10 +28,8 @@ import regex
 from memograd.errors import BadInput
 from memograd.memory.language import Language
 from memograd.rewards import WeightedReward, compute_rewards, get_reward
-from memograd.rewards.locomo import locomo_score
-from memograd.rewards.mem0 import bleu1, set_f1
-from memograd.rewards.squad import squad_em, squad_f1
-from memograd.rewards.words import separate_cjk
+from memograd.rewards.matching import separate_cjk
+from memograd.rewards.overlap import bleu1, locomo_score, set_f1, squad_em, squad_f1
 
 METRICS = ("locomo_f1", "mem0_f1", "mem0_bleu1")
 """What every evaluation reports, in the order of its tables."""

@@ -23,7 +23,7 @@ from memograd.data.conversation import Question
 from memograd.memory.analysis import analyse
 from memograd.memory.language import Language, estimate_tokens, language_of
 from memograd.memory.records.items import MemoryItem
-from memograd.rewards.squad import squad_f1
+from memograd.rewards.overlap import squad_f1
 from memograd.tasks.memory_construct.case import CaseQuestion
 from memograd.tasks.memory_construct.memory_book import MemoryBook
 

@@ -27,7 +27,7 @@ from memograd.memory import RawTurn
 from memograd.memory.analysis import analyse
 from memograd.memory.language import Language, language_of
 from memograd.memory.records.operations import OpKind
-from memograd.rewards.words import has_phrase
+from memograd.rewards.matching import has_phrase
 
 _BETWEEN_PARTS: Final = regex.compile(r"(?<=\S)(?:, |，|、|; |；)(?=\S)")
 
