@@ -18,6 +18,7 @@ from transformers import (
 )
 
 from memograd.policy import tree_attention
+from memograd.policy.forward_choice import compare_forwards
 from memograd.policy.rows import row_logprobs
 from memograd.policy.tree_attention import (
     BLOCK,
@@ -30,7 +31,6 @@ from memograd.policy.tree_attention import (
     use_tree_attention,
 )
 from memograd.policy.tree_forward import packed_logprobs
-from memograd.policy.verify import compare_forwards
 from memograd.rollout import TokenTree
 
 

@@ -4,7 +4,7 @@ A vocabulary has tens of thousands of entries, so the logits of a whole batch wo
 tensor of a step. Only the states that predict an answer token go through the output layer; more
 than `CHUNK` of them go in pieces whose logits are recomputed in the backward pass instead of being
 kept. So the token tree needs the two halves of a model apart, `body_of` and `head_of`:
-`head(body(ids))` must be its logits; `memograd.policy.verify` checks that for each run, and
+`head(body(ids))` must be its logits; `memograd.policy.forward_choice` checks that for each run, and
 `tests/policy/test_verify.py` that it notices. A `ValueHead` reads the same states.
 
 Where an answer is held to a grammar, a `Constraint` says token after token what may come next; the

@@ -84,7 +84,7 @@ def tree_logprobs(
 
     `model` is a causal language model whose output is `head(body(ids))`; its body must take a 4-D
     additive mask. Models that do something else (sliding windows, scaled logits) give other numbers
-    than the row forward; `memograd.policy.verify` finds that out before training starts.
+    than the row forward; `memograd.policy.forward_choice` finds that out before training starts.
     """
     device = model.device
     body, head = body_of(model), head_of(model)

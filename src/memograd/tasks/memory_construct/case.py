@@ -19,8 +19,7 @@ from typing import Final
 
 import regex
 
-from memograd.data.construction import ConstructionCase
-from memograd.data.conversation import Question
+from memograd.data.conversation import ConstructionCase, Question
 from memograd.data.lifelog.types import Lifelog, Probe, ToldStatement
 from memograd.errors import BadInput
 from memograd.memory import RawTurn

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from rich.table import Table
 
 from memograd.data.record_files import as_lines
-from memograd.evaluation.metrics_file import read_metrics
+from memograd.evaluation.run_log import read_metrics
 from memograd.grpo.run_folder import unnamed
 from memograd.memory import Memory, RawTurn
 from memograd.memory.embedders import Embedder

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from memograd.data.detect import load_any
 from memograd.data.lifelog import (
     Lifelog,
@@ -26,7 +24,6 @@ from memograd.data.lifelog import (
 )
 from memograd.data.splits import in_common, told_in
 from memograd.errors import BadInput
-from memograd.grpo.run_folder import RunFolder
 from memograd.memory.language import language_of
 from memograd.tasks.memory_ops.material import check_statements
 from memograd.tasks.memory_ops.settings import OperationsConfig
@@ -102,20 +99,3 @@ def fingerprint(logs: Sequence[Lifelog]) -> str:
     for log in logs:
         digest.update(json.dumps(asdict(log), default=str, sort_keys=True).encode())
     return digest.hexdigest()
-
-
-def stored_operations(run: RunFolder) -> OperationsConfig:
-    """The settings that a run of memory-ops began with.
-
-    Raises:
-        BadInput: their file is damaged, or this version of memograd does not know them.
-    """
-    try:
-        return OperationsConfig.model_validate_json(run.config_json)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the file"
-        raise BadInput(
-            f"{run.path / 'config.json'} does not fit this version of memograd: {where}: "
-            f"{first['msg']}"
-        ) from error

@@ -15,7 +15,7 @@ from typing import Final
 
 from memograd.evaluation.confusion import confusion_to_markdown, plot_confusion
 from memograd.evaluation.memory_table import MethodResult, compare_methods, write_table
-from memograd.evaluation.tables import markdown_table, terminal_table
+from memograd.evaluation.report import markdown_table, terminal_table
 from memograd.memory.manager import RuleManager
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.tasks.base.progress import console

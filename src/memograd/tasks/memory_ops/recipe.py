@@ -39,9 +39,8 @@ from memograd.tasks.memory_ops.learning.algorithms import (
     SupervisedMemoryTrainer,
     TrajectoryMemoryTrainer,
 )
-from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import Network, OperationHead
-from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
+from memograd.tasks.memory_ops.learning.trainer import Decisions, GRPOMemoryTrainer, collect
 from memograd.tasks.memory_ops.logs import (
     evaluation_logs,
     fingerprint,

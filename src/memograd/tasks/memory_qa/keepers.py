@@ -48,8 +48,8 @@ from memograd.tasks.base.policy import adapter_of, load_policy
 from memograd.tasks.memory_construct.case import BuildCase, Chunk, grouped_turns
 from memograd.tasks.memory_construct.measure import build
 from memograd.tasks.memory_construct.memory_book import Texts
+from memograd.tasks.memory_construct.recipe import cases, speaker_for
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
-from memograd.tasks.memory_construct.setup import cases, speaker_for
 from memograd.tasks.memory_ops import logs as memory_ops_data
 from memograd.tasks.memory_ops.settings import OperationsConfig
 from memograd.tasks.memory_qa.scenarios import KeptItem

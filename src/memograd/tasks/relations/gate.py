@@ -32,8 +32,8 @@ from memograd.memory.reader.sentences import has_secret, may_hold_secret
 from memograd.memory.relations.gate import Gate, Linear, digest
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.rows import Span
-from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS, Weights
-from memograd.tasks.relations.rows import WrittenTurn
+from memograd.memory.relations.weights import Weights
+from memograd.tasks.relations.rows import CLOSES, FACT, WrittenTurn
 from memograd.tasks.relations.wording import holds, spans_of
 
 TURNS: Final = 1_500  # that it is fitted to
@@ -49,8 +49,6 @@ SECRET: Final = "secret"  # the kind of these dialogues
 RIDGE_SECRET: Final = 300.0
 _STEPS: Final = 12
 _LEAST_ODDS: Final = 1e-3
-_FACT: Final = WORTHS.index("fact")
-_CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def seen(model: RelationModel, turns: Sequence[WrittenTurn]) -> SeenTurns:
         before = said.before[-3:]
         vectors.append(model.message_vectors(said.text, before)[0])
         items = [fact.item or fact.statement for fact in said.items]
-        closing.append(model.relate(said.text, before, items)[:, _CLOSING].sum(1).max())
+        closing.append(model.relate(said.text, before, items)[:, CLOSES].sum(1).max())
     return SeenTurns(np.stack(vectors), np.array(closing))
 
 
@@ -101,7 +99,7 @@ def answers(model: RelationModel, talks: Sequence[Conversation]) -> Answers:
             sentences = [sentence for _, _, sentence in placed]
             before = said[max(0, number - 3) : number]
             order, seen_ = model.early_vectors(read, before, sentences)
-            told = model.worth(read, before, sentences, role="assistant")[order, _FACT]
+            told = model.worth(read, before, sentences, role="assistant")[order, FACT]
             vectors.append(seen_)
             worth.append(told)
             message += [len(worth)] * len(order)

@@ -24,7 +24,7 @@ from memograd.evaluation.bootstrap import (
     written_interval,
 )
 from memograd.evaluation.harness import greedy_answers
-from memograd.evaluation.tables import markdown_table, plain_table
+from memograd.evaluation.report import markdown_table, plain_table
 from memograd.policy.protocol import Policy
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards
 from memograd.rollout.types import Scenario
