@@ -68,7 +68,7 @@ from memograd.tasks.memory_construct.walk import (
     ViewLimits,
     tools_of,
 )
-from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
+from memograd.tasks.memory_ops.material import EVAL_SEED, logs_of_files
 
 BASE: Final = "base"
 ANSWERS: Final = "reader.jsonl"

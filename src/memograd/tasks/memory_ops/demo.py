@@ -31,8 +31,12 @@ from memograd.tasks.base.progress import console
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.learning.head import OperationHead
-from memograd.tasks.memory_ops.logs import evaluation_logs, training_logs
-from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.tasks.memory_ops.material import (
+    EmbeddedLog,
+    embed_logs,
+    evaluation_logs,
+    training_logs,
+)
 from memograd.tasks.memory_ops.measure import TRAINED, methods_of
 from memograd.tasks.memory_ops.recipe import standard_of, train
 from memograd.tasks.memory_ops.settings import OperationsConfig

@@ -45,13 +45,14 @@ from memograd.tasks.memory_ops.baselines.measure import (
     read_and_score,
 )
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
-from memograd.tasks.memory_ops.logs import (
+from memograd.tasks.memory_ops.material import (
+    EmbeddedLog,
+    embed_logs,
     evaluation_logs,
     fingerprint,
     logs_of_files,
     training_logs,
 )
-from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.measure import (
     TRAINED,
     TUNING_LOGS,

@@ -46,8 +46,7 @@ from memograd.tasks.base.recipe import (
 )
 from memograd.tasks.memory_construct.recipe import check_none_in_common
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
-from memograd.tasks.memory_ops.logs import EVAL_SEED, logs_of_files
-from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.tasks.memory_ops.material import EVAL_SEED, EmbeddedLog, embed_logs, logs_of_files
 from memograd.tasks.memory_ops.walk import Point, Walk
 from memograd.tasks.memory_ops_text.settings import OpsTextTrainConfig
 from memograd.tasks.text.measure import MeasuredRows, describe_rewards, held_out_rows

@@ -20,7 +20,7 @@ from memograd.config.load import stored_values
 from memograd.data import Conversation, ConversationSplit, select_conversations
 from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
-from memograd.evaluation.harness import PolicyAnswers
+from memograd.evaluation.metrics import PolicyAnswers
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.resume import begun, stored_config
