@@ -94,8 +94,7 @@ def best_gate(logs: Sequence[EmbeddedLog], standard: AnswerStandard) -> float:
     """The threshold with which the novelty gate answers most on these logs."""
 
     def score(threshold: float) -> float:
-        scores = measure("gate", lambda: NoveltyGate(threshold), logs, standard).scores
-        return sum(scores) / max(1, len(scores))
+        return measure("gate", lambda: NoveltyGate(threshold), logs, standard).score
 
     return max(GATES, key=score)
 

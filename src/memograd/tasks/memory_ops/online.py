@@ -173,8 +173,7 @@ def score(
     standard = standard_of(config)
 
     def answerable(logs: Sequence[EmbeddedLog]) -> float:
-        scores = measure("head", lambda: ByHead(head), logs, standard).scores
-        return sum(scores) / max(1, len(scores))
+        return measure("head", lambda: ByHead(head), logs, standard).score
 
     return Scores(answerable(feedback) if feedback else None, answerable(generated))
 
