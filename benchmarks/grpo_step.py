@@ -4,7 +4,7 @@
 
 Same model, same prompt, same LoRA weights, same completions in the learner, one thread, alternating
 repeats, medians. TRL has the model as transformers loads it, ours as memograd does, which on AMD
-processors has faster linear layers (`memograd.policy.cpu_linear`); `--same-linears` gives these to
+processors has faster linear layers (`memograd.policy.loading`); `--same-linears` gives these to
 TRL as well, so that only the sharing of tokens is left. Ratios are TRL's time over ours:
 
     learner_ratio  reference log-probabilities + loss + backward, on the same completions

@@ -56,8 +56,7 @@ from memograd.tasks.memory_ops.baselines.keep_half import (
     half_methods,
     head_likes,
 )
-from memograd.tasks.memory_ops.logs import training_logs
-from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs, training_logs
 from memograd.tasks.memory_ops.settings import OperationsConfig
 
 TOP_K: Final = 10

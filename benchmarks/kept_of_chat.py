@@ -7,7 +7,7 @@ Most of what people type to an assistant tells nothing that lasts: "play some mu
 "no way". The writer marks what does. `kept_of_facts`: of the user's messages that tell a fact, in
 per cent, those that something is kept of; `kept_of_others`: the same of all others. By two ways in
 the same run: `default`, and `head`, which believes the head of the weights alone, as before the
-function that learnt from chat (`tasks/relations/worth.py`).
+function that learnt from chat (`tasks/relations/gate.py`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ log-probabilities. One line a shape and forward:
     cpu_seconds     the least of all repeats; `wall_seconds` beside it says how busy the machine was
     peak_mib        how far one step lifts the peak resident memory above the loaded model; each
                     measured in a process of its own
-    predicted       multiply-adds that `memograd.policy.forward_cost` counts, in units of rows
+    predicted       multiply-adds that `memograd.policy.forward_choice` counts, in units of rows
 
 Forwards take turns within a repeat. Rows go one at a time, each computed again in the backward
 pass: all eight at once took more memory than a machine of 23 GB had left.
@@ -31,7 +31,7 @@ from pathlib import Path
 import torch
 
 from memograd.config import LoraConfig
-from memograd.policy.forward_cost import LayerCosts, predicted_costs
+from memograd.policy.forward_choice import LayerCosts, predicted_costs
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import PACKAGED_MODEL
 from memograd.policy.rows import row_logprobs

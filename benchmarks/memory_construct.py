@@ -42,9 +42,15 @@ from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct.credit import CREDITS
 from memograd.tasks.memory_construct.measure import Reading, baselines
 from memograd.tasks.memory_construct.memory_book import Texts
-from memograd.tasks.memory_construct.recipe import make_job, measure
+from memograd.tasks.memory_construct.recipe import (
+    cases,
+    make_job,
+    measure,
+    prepare,
+    rules_of,
+    settled,
+)
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
-from memograd.tasks.memory_construct.setup import cases, prepare, rules_of, settled
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
 

@@ -23,7 +23,7 @@ from memograd.data import Conversation, select_conversations
 from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
 from memograd.memory import load_embedder
 from memograd.memory.language import estimate_tokens
-from memograd.rewards.words import has_phrase
+from memograd.rewards.matching import has_phrase
 from memograd.tasks.memory_qa.keepers import keeper_of
 from memograd.tasks.memory_qa.scenarios import ItemMemory, KeptItem
 from memograd.tasks.memory_qa.settings import MemoryConfig

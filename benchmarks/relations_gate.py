@@ -34,16 +34,18 @@ from memograd.tasks.relations.gate import (
     answers,
     fitted,
     fitted_secrets,
+    fitted_worth,
     judged,
     judged_answers,
     judged_secrets,
+    judged_worth,
     seen,
     told,
+    told_worths,
 )
 from memograd.tasks.relations.lives import fitted_crowded, told_lives
 from memograd.tasks.relations.requests import fitted_requests, told_requests
 from memograd.tasks.relations.rows import WrittenTurn, read_dialogues
-from memograd.tasks.relations.worth import fitted_worth, judged_worth, told_worths
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 

@@ -21,11 +21,10 @@ from pathlib import Path
 
 import numpy as np
 
-from memograd.evaluation.tables import markdown_table
+from memograd.evaluation.report import markdown_table
 from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.weights import Weights, read_weights
-from memograd.tasks.relations.heard import HeardShares, answered
-from memograd.tasks.relations.measure import calibrated
+from memograd.tasks.relations.measure import HeardShares, answered, calibrated
 from memograd.tasks.relations.questions import AskedDialogue, read_asked
 from memograd.tasks.relations.settings import LaterConfig
 

@@ -26,9 +26,9 @@ import numpy as np
 
 from memograd.evaluation import bootstrap_interval, paired_bootstrap_difference
 from memograd.reward_model.held_out import pair_correct
-from memograd.warm_start.preference_rows import PreferenceRow
 from memograd.warm_start.reward_model import evaluate_reward_model, train_reward_model
 from memograd.warm_start.reward_model_rows import conversation, convert, read_pairs
+from memograd.warm_start.rows import PreferenceRow
 from memograd.warm_start.settings import RewardModelSettings
 
 SETS = ("random", "matched")

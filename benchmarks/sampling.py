@@ -6,7 +6,7 @@
 Same weights with the same LoRA adapter, same prompts of random words, temperature 0.8, all answers
 of full length, one thread, the sides alternating, medians over repeats. The peers have the model as
 transformers loads it, ours as memograd does, which on AMD processors has faster linear layers
-(`memograd.policy.cpu_linear`); `--same-linears` gives these to the peers as well. Peers:
+(`memograd.policy.loading`); `--same-linears` gives these to the peers as well. Peers:
 
     generate       transformers' `generate` on every prompt repeated G times
     prefill_once   the usual better way: each distinct prompt is prefilled once, its `DynamicCache`

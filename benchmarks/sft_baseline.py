@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 
 from memograd.evaluation import reports_to_json
-from memograd.evaluation.harness import evaluate_policy
+from memograd.evaluation.metrics import evaluate_policy
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import Scenario, TokenTree

@@ -16,10 +16,10 @@ from collections.abc import Callable
 import torch
 
 from memograd.config import LoraConfig
+from memograd.policy.forward_choice import compare_forwards
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import PACKAGED_MODEL
 from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
-from memograd.policy.verify import compare_forwards
 from memograd.rollout import TokenTree
 
 Ids = Callable[[int], list[int]]

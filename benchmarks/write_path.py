@@ -48,7 +48,7 @@ from memograd.memory.language import estimate_tokens, language_of
 from memograd.memory.records.events import EventKind
 from memograd.memory.records.notes import is_doubted, is_past
 from memograd.memory.records.scope import Scope
-from memograd.rewards.squad import squad_words
+from memograd.rewards.overlap import squad_words
 
 WAYS: Final = ("default", "rules", "every")
 DEPTH, SHALLOW = 10, 3  # MemDaily's streams have 4 to 20 messages

@@ -24,8 +24,12 @@ from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.learning.head import OperationHead
-from memograd.tasks.memory_ops.logs import evaluation_logs, training_logs
-from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.tasks.memory_ops.material import (
+    EmbeddedLog,
+    embed_logs,
+    evaluation_logs,
+    training_logs,
+)
 from memograd.tasks.memory_ops.measure import BUDGETS, budget_name, methods_of
 from memograd.tasks.memory_ops.recipe import head_trainer, one_step, standard_of
 from memograd.tasks.memory_ops.settings import OperationsConfig

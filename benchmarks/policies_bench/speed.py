@@ -23,8 +23,7 @@ from memograd.memory.manager.trained.manager import TrainedManager
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.memory_ops import walk as walk_module
 from memograd.tasks.memory_ops.learning.head import OperationHead
-from memograd.tasks.memory_ops.logs import evaluation_logs, training_logs
-from memograd.tasks.memory_ops.material import LogMemory, embed_logs
+from memograd.tasks.memory_ops.material import LogMemory, embed_logs, evaluation_logs, training_logs
 from memograd.tasks.memory_ops.recipe import head_trainer, one_step
 from memograd.tasks.memory_ops.settings import OperationsConfig
 from policies_bench.learning import config_of

@@ -11,8 +11,7 @@ from memograd.memory.manager.trained.files import TrainedHead
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.keep_half import compare_halves, half_methods
 from memograd.tasks.memory_ops.baselines.measure import measure
-from memograd.tasks.memory_ops.logs import logs_of_files, training_logs
-from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs, logs_of_files, training_logs
 from memograd.tasks.memory_ops.recipe import standard_of
 from memograd.tasks.memory_ops.settings import OperationsConfig
 from policies_bench.learning import config_of, trained_head

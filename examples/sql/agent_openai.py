@@ -2,8 +2,8 @@
 
     python examples/sql/agent_openai.py http://127.0.0.1:8000/v1 "华法林有哪些禁忌？"
 
-Nothing in `run` knows of training: it gets a task (a row of `memograd.tasks.sql.rows`), a base URL
-and a key. Behind a gateway that records calls by base URL, the same agent is trained.
+Nothing in `run` knows of training: it gets a task (a row of `memograd.tasks.sql.questions`), a base
+URL and a key. Behind a gateway that records calls by base URL, the same agent is trained.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agents import (
 )
 from openai import AsyncOpenAI
 
-from memograd.tasks.sql.rows import system_prompt
+from memograd.tasks.sql.questions import system_prompt
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sandbox import Sandbox
 from memograd.tasks.sql.tool import show_result

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.data import Conversation, Question, construction_case_of, load_locomo
-from memograd.data.construction import ConstructionCase
+from memograd.data.conversation import ConstructionCase
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.language import estimate_tokens

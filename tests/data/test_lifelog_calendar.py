@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.data.lifelog.calendar import coming_day, past_day, past_words, write_date
+from memograd.data.lifelog.world import coming_day, past_day, past_words, write_date
 
 WEDNESDAY = date(2024, 5, 8)
 

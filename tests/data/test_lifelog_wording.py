@@ -23,7 +23,7 @@ from memograd.data.lifelog.forms import (
     held_apart,
     language_tables,
 )
-from memograd.data.lifelog.kinds import KINDS
+from memograd.data.lifelog.world import KINDS
 
 BOTH = pytest.mark.parametrize(
     "language", [language_tables("en"), language_tables("zh")], ids=["en", "zh"]

@@ -6,7 +6,7 @@ import pytest
 
 from memograd.config import LoraConfig
 from memograd.evaluation import score_answers
-from memograd.evaluation.harness import evaluate_policy
+from memograd.evaluation.metrics import evaluate_policy
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import Message, Scenario
 

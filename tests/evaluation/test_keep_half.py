@@ -86,7 +86,7 @@ def test_conversation_30_of_locomo(locomo_file: Path) -> None:
     """Halves of the turns as they were measured before: all 0.49, random 0.26, recent 0.27,
     longest 0.45; counted in tokens, length is no good choice any more."""
     from memograd.memory.embedders.load import open_embedder
-    from memograd.tasks.memory_ops.logs import logs_of_files
+    from memograd.tasks.memory_ops.material import logs_of_files
 
     logs: list[Lifelog] = [log for log in logs_of_files([locomo_file]) if log.id == "conv-30"]
     material = embed_logs(logs, open_embedder("minilm"))

@@ -1,13 +1,17 @@
-"""Evaluation scores are the training rewards, question by question."""
+"""Evaluation scores are the training rewards; ROUGE-L by hand and against the library."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer
 
 from memograd.errors import BadInput
 from memograd.evaluation import METRICS, score_answers
+from memograd.evaluation.metrics import ANSWER_METRICS, answer_scores, rouge_l, rouge_words
 from memograd.rewards import RewardError, get_reward
 
 
@@ -50,3 +54,70 @@ def test_other_lengths_are_refused() -> None:
 def test_an_unknown_category_is_an_error() -> None:
     with pytest.raises(RewardError, match=r"locomo_f1 raised BadInput.*fun.*answer-1"):
         score_answers(["x"], [Asked("x", "fun")])
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold", "expected"),
+    [
+        ("the cat sat", "the cat ran", 2 / 3),
+        ("cats sitting", "cat sits", 1.0),  # stems
+        ("b a", "a b", 1 / 2),  # order counts: one of two
+        ("a b c d", "a c", 2 / 3),  # a gap does not: precision 2/4, recall 2/2
+        ("北京大学", "北大", 2 / 3),  # characters: 2 of 4, 2 of 2
+        ("我住在上海。", "上海", 4 / 7),  # 2 of 5, 2 of 2
+        ("café", "CAFÉ", 1.0),
+        ("", "a", 0.0),
+        ("。", "。", 0.0),
+    ],
+)
+def test_rouge_l_by_hand(prediction: str, gold: str, expected: float) -> None:
+    assert rouge_l(prediction, gold) == pytest.approx(expected)
+
+
+ASCII = st.lists(
+    st.sampled_from(["Running", "runs", "the", "don't", "3.5", "a_b", "U.S.", "--", "flies"]),
+    max_size=8,
+).map(" ".join) | st.text(st.characters(max_codepoint=127), max_size=30)
+LIBRARY = RougeScorer(["rougeL"], use_stemmer=True)
+
+
+@given(ASCII, ASCII)
+def test_in_ascii_it_is_the_librarys_number(prediction: str, gold: str) -> None:
+    assert rouge_l(prediction, gold) == LIBRARY.score(gold, prediction)["rougeL"].fmeasure
+
+
+def test_all_metrics_of_a_chinese_answer_by_hand() -> None:
+    assert answer_scores("北京大学", "北京", "zh") == pytest.approx(
+        {
+            "squad_em": 0.0,
+            "squad_f1": 2 / 3,
+            "locomo_f1": 2 / 3,
+            "mem0_f1": 2 / 3,
+            "mem0_bleu1": 1 / 2,
+            "rouge_l": 2 / 3,
+        }
+    )
+
+
+def test_the_category_is_locomos_rule() -> None:
+    refusal = answer_scores("That is not mentioned.", "x", "en", category="adversarial")
+    assert (refusal["locomo_f1"], refusal["mem0_f1"]) == (1.0, 0.0)
+    with pytest.raises(BadInput, match="no LoCoMo category"):
+        answer_scores("a", "a", "en", category="other")
+    with pytest.raises(BadInput, match='en or zh, not "fr"'):
+        answer_scores("a", "a", "fr")  # type: ignore[arg-type]
+
+
+ANY = ASCII | st.text(max_size=20)
+
+
+@given(ANY, ANY, st.sampled_from(["en", "zh"]))
+def test_every_score_is_a_share_and_equal_answers_are_right(
+    prediction: str, gold: str, language: str
+) -> None:
+    scores = answer_scores(prediction, gold, language)  # type: ignore[arg-type]
+    assert tuple(scores) == ANSWER_METRICS
+    assert all(0 <= value <= 1 for value in scores.values())
+    same = answer_scores(gold, gold, language)  # type: ignore[arg-type]
+    assert same["squad_em"] == 1
+    assert same["rouge_l"] == (1 if rouge_words(gold) else 0)

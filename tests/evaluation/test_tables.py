@@ -14,7 +14,7 @@ from memograd.evaluation import (
     reports_to_json,
     reports_to_markdown,
 )
-from memograd.evaluation.tables import plain_table
+from memograd.evaluation.report import plain_table
 
 IDS, CATEGORIES = ("q1", "q2", "q3"), ("multi-hop", "temporal", "temporal")
 BEFORE = EvaluationReport("无记忆 [v1]", IDS, CATEGORIES, {"locomo_f1": (0.0, 0.5, 0.5)}, 1.25)

@@ -17,7 +17,7 @@ from memograd.gateway.grammar import Grammars, grammar_of
 from memograd.gateway.local import AnswerSampling, LocalBackend
 from memograd.gateway.protocol import ChatRequest
 from memograd.gateway.traces_to_rollouts import rollout_of_trace
-from memograd.rollout.branches import grow_trees
+from memograd.rollout.token_tree import grow_trees
 
 pytest.importorskip("llguidance", reason="llguidance is not installed")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memograd.gateway.records import CallRecord, Choice, RolloutRecord
 from memograd.gateway.traces_to_rollouts import CannotTrain, rollout_of_trace
-from memograd.rollout.branches import grow_trees
+from memograd.rollout.token_tree import grow_trees
 
 RECORD = RolloutRecord(
     id="r1", state="rewarded", metadata={}, policy_version=0, seed=0, created_at=0.0,

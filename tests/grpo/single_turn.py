@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from memograd.grpo.batch import answer_rows, score_rows
 from memograd.grpo.experience import Experience
-from memograd.grpo.objective import Objective
+from memograd.grpo.loss import Objective
 from memograd.policy.protocol import SampledGroup
 from memograd.rewards import WeightedReward
 from memograd.rollout.types import Group

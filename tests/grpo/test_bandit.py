@@ -17,7 +17,7 @@ from memograd.config import TrainConfig
 from memograd.config.algorithms import ALGORITHMS
 from memograd.grpo.batch import Draw, sample_groups
 from memograd.grpo.learner import learn
-from memograd.grpo.objective import Objective
+from memograd.grpo.loss import Objective
 from memograd.policy.protocol import SampledGroup
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.rewards import WeightedReward

@@ -1,22 +1,26 @@
-"""Which scenarios a step asks, and that every reward reaches the rollout that earned it."""
+"""Which scenarios a step asks, that every reward reaches its rollout, and the length penalty."""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from single_turn import score_groups
 
 from memograd.grpo.advantage import by_group
 from memograd.grpo.batch import (
     Draw,
     epoch_order,
+    overlong_penalty,
     replacement_scenarios,
     sample_groups,
     scenarios_of_step,
 )
-from memograd.grpo.objective import Objective
+from memograd.grpo.loss import Objective
 from memograd.rewards import RewardError, WeightedReward
 
 
@@ -133,3 +137,17 @@ def test_rewards_normalised_each_weigh_alike_whatever_their_scale(tiny_policy, s
     expected[0] += 2 * 50 / (std_large + 1e-4)
     expected[1] -= 2 * 50 / (std_large + 1e-4)
     assert each.advantages.advantages_K == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_papers_own_lengths() -> None:
+    """20,480 tokens with a buffer of 4,096: free up to 16,384."""
+    lengths = np.array([0, 16_384, 18_432, 20_480, 30_000])
+    penalties = overlong_penalty(lengths, longest=20_480, share=0.2)
+    np.testing.assert_allclose(penalties, [0, 0, -0.5, -1, -1])
+
+
+@given(st.integers(1, 5000), st.floats(0.01, 1.0))
+def test_it_never_rises_and_stays_in_its_range(longest: int, share: float) -> None:
+    penalties = overlong_penalty(np.arange(0, longest + 2), longest=longest, share=share)
+    assert (np.diff(penalties) <= 0).all()
+    assert penalties[0] == 0 and penalties.min() == penalties[-1] == -1

@@ -18,9 +18,8 @@ from memograd.tasks.memory_ops.learning.algorithms import (
     _last,
     _take,
 )
-from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import OperationHead
-from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
+from memograd.tasks.memory_ops.learning.trainer import Decisions, GRPOMemoryTrainer, collect
 from memograd.tasks.memory_ops.settings import OperationsConfig
 
 CONFIG = OperationsConfig(steps=10, num_generations=4, learning_rate=5e-3, gamma=0.5)

@@ -17,9 +17,13 @@ from memograd.tasks.memory_ops.learning.algorithms import (
     SupervisedMemoryTrainer,
     TrajectoryMemoryTrainer,
 )
-from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import OperationHead
-from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer, clipped_loss
+from memograd.tasks.memory_ops.learning.trainer import (
+    Decisions,
+    GRPOMemoryTrainer,
+    clipped_loss,
+    collect,
+)
 from memograd.tasks.memory_ops.settings import OperationsConfig
 
 TRAINERS = [

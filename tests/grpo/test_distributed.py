@@ -24,7 +24,7 @@ from memograd.grpo.batch import Draw, sample_groups
 from memograd.grpo.distributed import ALONE, World, joined_world
 from memograd.grpo.experience import Experience, NotFinite
 from memograd.grpo.learner import Update, learn
-from memograd.grpo.objective import Objective
+from memograd.grpo.loss import Objective
 from memograd.grpo.trainer_state import STATE_FILE
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward

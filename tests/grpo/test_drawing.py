@@ -1,4 +1,4 @@
-"""Episodes through the trainer: what was drawn is what is trained on; runs resume to the bit."""
+"""What was drawn is what is trained on, on any number of ranks, and dull groups are replaced."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import torch
 from small_runs import begun
+from test_experience import facts, made_up
 
 from memograd.config import TrainConfig
 from memograd.errors import MemogradError
 from memograd.grpo import RunFolder
 from memograd.grpo.batch import Draw
-from memograd.grpo.drawing import Attempts, Episodes
+from memograd.grpo.drawing import Attempts, Episodes, SingleTurn, draw_informative, join_attempts
+from memograd.grpo.experience import Experience
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import RewardError, parse_rewards
 from memograd.rewards.compose import WeightedReward
@@ -224,3 +226,95 @@ def test_reward_functions_see_the_conversation(tmp_path, tiny_config, scenarios)
 
 def _without_seconds(run_folder) -> list[dict]:
     return [{k: v for k, v in row.items() if k != "seconds"} for row in run_folder.read_metrics()]
+
+
+def drawn(policy, scenarios, first: int = 0) -> Attempts:
+    drawing = SingleTurn(policy, num_generations=2, max_completion_length=3)
+    generator = torch.Generator().manual_seed(0)
+    return drawing(scenarios, Draw(4, generator=generator, attempt=1, first=first))
+
+
+def test_parts_are_numbered_and_named_through(tiny_policy, scenarios) -> None:
+    whole = drawn(tiny_policy, scenarios[:3])
+    joined = join_attempts(
+        [drawn(tiny_policy, scenarios[:2]), drawn(tiny_policy, scenarios[2:3], first=2)]
+    )
+    assert joined.rollouts_of_tree == whole.rollouts_of_tree == ((0, 1), (2, 3), (4, 5))
+    assert [group.scenario for group in joined.groups] == scenarios[:3]
+    names = [[rollout.id for rollout in group.rollouts] for group in joined.groups]
+    assert names == [[rollout.id for rollout in group.rollouts] for group in whole.groups]
+    assert names[2][1] == "step 4, attempt 2, group 2 (qqq), rollout 1"
+    for group, tree, old in zip(joined.groups, joined.trees, joined.old_logprobs, strict=True):
+        for row, rollout in enumerate(group.rollouts):
+            assert tree.branch(row) == rollout.turns[0].action_ids
+            assert (old[row] == rollout.turns[0].logprobs).all()
+
+
+DULL, GOOD = [1.0, 1.0], [0.0, 1.0]
+
+
+class Draws:
+    """Hands out prepared groups and writes down what was asked for."""
+
+    def __init__(self, *rounds: Sequence[Sequence[float]]) -> None:
+        self.experiences = [
+            made_up(rewards_BG, name=f"round {index}, group ")
+            for index, rewards_BG in enumerate(rounds)
+        ]
+        self.asked: list[tuple[int, list[int]]] = []
+
+    def __call__(self, attempt: int, sizes: Sequence[int]) -> Experience:
+        self.asked.append((attempt, list(sizes)))
+        return self.experiences[attempt]
+
+
+def names(experience: Experience) -> list[str]:
+    return [group.scenario.id for group in experience.groups]
+
+
+def test_dull_groups_are_replaced_and_others_keep_their_places() -> None:
+    draws = Draws([DULL, GOOD, DULL, DULL], [DULL, GOOD, DULL], [GOOD, DULL], [GOOD])
+    drawn = draw_informative(draws, sizes=[2] * 4, rounds=5, advantage="group")
+    assert draws.asked == [(0, [2] * 4), (1, [2] * 3), (2, [2] * 2), (3, [2])]
+    assert names(drawn.experience) == [
+        "round 2, group 0",
+        "round 0, group 1",
+        "round 1, group 1",
+        "round 3, group 0",
+    ]
+    assert (drawn.groups, drawn.dull) == (10, 6)
+    assert drawn.experience.advantages.varied_B.all()
+
+
+def test_a_group_makes_room_for_as_many_rollouts_as_it_has() -> None:
+    draws = Draws([[1.0] * 3, GOOD, [0.0] * 4], [[0.0] * 5, GOOD], [[0.0, 1.0] * 2 + [0.0]])
+    drawn = draw_informative(draws, sizes=[3] * 3, rounds=5, advantage="group")
+    assert draws.asked == [(0, [3, 3, 3]), (1, [3, 4]), (2, [5])]
+    assert drawn.experience.sizes_B == (5, 2, 2)
+
+
+def test_the_rollouts_are_as_many_where_replacements_are_dull_too() -> None:
+    draws = Draws([[1.0] * 4, GOOD, [0.0] * 4], [[0.0, 1.0] * 3, DULL])
+    drawn = draw_informative(draws, sizes=[3, 3, 4], rounds=1, advantage="group")
+    assert drawn.experience.sizes_B == (6, 2, 2)
+    assert drawn.experience.advantages.varied_B.tolist() == [True, True, False]
+    assert (drawn.groups, drawn.dull) == (5, 3)
+
+
+@pytest.mark.parametrize("rounds", [0, 3])
+def test_nothing_is_drawn_again_when_every_group_teaches(rounds: int) -> None:
+    draws = Draws([GOOD, GOOD])
+    drawn = draw_informative(draws, sizes=[2] * 2, rounds=rounds, advantage="group")
+    assert draws.asked == [(0, [2, 2])]
+    assert facts(drawn.experience) == facts(draws.experiences[0])
+    assert (drawn.groups, drawn.dull) == (2, 0)
+
+
+def test_after_the_last_round_the_batch_is_what_there_is() -> None:
+    draws = Draws([DULL, GOOD], [DULL])
+    drawn = draw_informative(draws, sizes=[2] * 2, rounds=1, advantage="group")
+    assert names(drawn.experience) == ["round 0, group 0", "round 0, group 1"]
+    assert drawn.experience.advantages.varied_B.tolist() == [False, True]
+    assert (drawn.groups, drawn.dull) == (3, 2)
+    off = draw_informative(Draws([DULL, DULL]), sizes=[2] * 2, rounds=0, advantage="group")
+    assert (off.groups, off.dull) == (2, 2)

@@ -9,7 +9,7 @@ import numpy as np
 
 from memograd.grpo.batch import score_rows
 from memograd.grpo.experience import Experience, join
-from memograd.grpo.objective import Objective
+from memograd.grpo.loss import Objective
 from memograd.rewards import WeightedReward
 from memograd.rollout import Group, Rollout, Scenario, TokenTree, Turn
 

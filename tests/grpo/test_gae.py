@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.grpo.token_advantages import advantages_by_gae, value_losses
+from memograd.grpo.advantage import advantages_by_gae, value_losses
 
 numbers = st.floats(-3, 3, width=16)
 rollouts = st.lists(

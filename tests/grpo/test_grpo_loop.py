@@ -12,7 +12,7 @@ from single_turn import score_groups
 
 from memograd.grpo.batch import Draw, sample_groups
 from memograd.grpo.learner import learn
-from memograd.grpo.objective import Objective
+from memograd.grpo.loss import Objective
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rewards.user_code import load_file

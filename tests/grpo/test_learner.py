@@ -15,8 +15,8 @@ from memograd.config.algorithms import ALGORITHMS
 from memograd.grpo.batch import Draw, sample_groups
 from memograd.grpo.experience import Experience, NotFinite, join
 from memograd.grpo.learner import Update, learn
-from memograd.grpo.objective import Objective
-from memograd.policy.forward_cost import cut_branches
+from memograd.grpo.loss import Objective
+from memograd.policy.forward_choice import cut_branches
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout.token_tree import TokenTree

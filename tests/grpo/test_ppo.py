@@ -18,12 +18,12 @@ from memograd.grpo.batch import score_rows
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience, NotFinite
 from memograd.grpo.learner import Update, learn
-from memograd.grpo.objective import Objective
+from memograd.grpo.loss import Objective
 from memograd.grpo.trainer import Trainer
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rollout import Group, Message, Rollout, Scenario, TokenTree, Turn
-from memograd.rollout.branches import grow_trees
+from memograd.rollout.token_tree import grow_trees
 
 OBJECTIVE = Objective.from_config(
     TrainConfig.model_validate(

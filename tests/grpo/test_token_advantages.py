@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memograd.grpo.advantage import Tokens, judge_tokens
 from memograd.grpo.distributed import ALONE
-from memograd.grpo.objective import Objective
-from memograd.grpo.token_advantages import Tokens, judge_tokens
+from memograd.grpo.loss import Objective
 
 OBJECTIVE = Objective(advantage="gae", beta=0.3, kl="k1", kl_in="reward", gamma=0.9, gae_lambda=0.8)
 

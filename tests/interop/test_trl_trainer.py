@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from memograd.interop.trl import trl_rewards, trl_rows
-from memograd.tasks.sql.questions import read_questions
-from memograd.tasks.sql.rows import make_rows
+from memograd.tasks.sql.questions import make_rows, read_questions
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sample.templates import write_sample_questions
 from memograd.tasks.sql.sandbox import Sandbox

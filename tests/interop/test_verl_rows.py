@@ -10,8 +10,7 @@ import pytest
 from memograd.errors import BadInput
 from memograd.interop.scoring import as_said
 from memograd.interop.verl import compute_score, verl_rows, write_verl
-from memograd.tasks.sql.questions import read_questions
-from memograd.tasks.sql.rows import make_rows
+from memograd.tasks.sql.questions import make_rows, read_questions
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sample.templates import write_sample_questions
 from memograd.tasks.sql.sandbox import Sandbox

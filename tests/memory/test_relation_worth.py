@@ -16,8 +16,8 @@ from memograd.errors import BadInput
 from memograd.memory.relations import RelationModel
 from memograd.memory.relations.gate import WORTH_SEEN, Linear, read_gate, write_gate
 from memograd.memory.relations.weights import WORTHS, Weights
+from memograd.tasks.relations.gate import Worths, fitted_worth, judged_worth, told_worths
 from memograd.tasks.relations.rows import read_dialogues
-from memograd.tasks.relations.worth import Worths, fitted_worth, judged_worth, told_worths
 
 SENTENCES = ["guess who's a Montrealer now!", "周六搬的家。"]
 FACT, NOTHING, WISH = (WORTHS.index(name) for name in ("fact", "nothing", "forget"))

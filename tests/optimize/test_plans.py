@@ -7,7 +7,7 @@ import pytest
 from memograd.config.load import load_settings
 from memograd.config.unread import refuse_unread
 from memograd.errors import BadInput
-from memograd.optimize.plans import plan
+from memograd.optimize.optimizers import plan
 from memograd.optimize.settings import PROPOSING, OptimizeConfig
 
 OPTIMIZERS = ("bootstrap", "simba", "miprov2", "gepa")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.policy.batching import batches_by_sum, batches_by_tokens
+from memograd.policy.prefill import batches_by_sum, batches_by_tokens
 
 
 @given(st.lists(st.integers(1, 50), max_size=20), st.integers(1, 100))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM
 
-from memograd.policy.cpu_linear import OneDNNLinear, speed_up_linears
+from memograd.policy.loading import OneDNNLinear, speed_up_linears
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN"

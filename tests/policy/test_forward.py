@@ -7,9 +7,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memograd.policy.forward_choice import compare_forwards
 from memograd.policy.rows import row_logprobs
 from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
-from memograd.policy.verify import compare_forwards
 from memograd.rollout import TokenTree
 
 answers = st.lists(st.lists(st.integers(2, 5), max_size=6), min_size=1, max_size=5)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_forward import scored_trees
 
-from memograd.policy.forward_cost import (
+from memograd.policy.forward_choice import (
     LayerCosts,
     cheapest,
     cut_branches,

@@ -7,11 +7,11 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from memograd.config import LoraConfig
+from memograd.policy.forward_choice import compare_forwards
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import PACKAGED_MODEL
 from memograd.policy.tree_attention import use_tree_attention
 from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
-from memograd.policy.verify import compare_forwards
 from memograd.rollout import TokenTree
 
 pytestmark = [

@@ -12,8 +12,8 @@ from test_forward import forests
 from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.rows import row_logprobs
+from memograd.policy.token_logprobs import ValueHead
 from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
-from memograd.policy.value_head import ValueHead
 from memograd.rollout import TokenTree
 
 

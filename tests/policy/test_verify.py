@@ -17,9 +17,9 @@ from transformers import (
 
 from memograd.config import LoraConfig
 from memograd.policy import model_policy
+from memograd.policy.forward_choice import compare_forwards, sampling_error, small_subtrees
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.rows import row_logprobs
-from memograd.policy.verify import compare_forwards, sampling_error, small_subtrees
 from memograd.rollout import TokenTree
 
 SHAPE = {

@@ -10,13 +10,13 @@ import torch
 from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
 from memograd.errors import BadInput
-from memograd.reward_model.classifier import (
+from memograd.reward_model.model import (
+    RewardModel,
     open_backbone,
     open_tokenizer,
     open_trained,
     set_padding,
 )
-from memograd.reward_model.model import RewardModel
 
 CPU = torch.device("cpu")
 
@@ -68,9 +68,7 @@ def test_another_number_of_outputs_is_refused(tiny_model_folder, tmp_path) -> No
 def test_a_bf16_model_has_a_head_that_can_tell_close_answers_apart(
     tiny_model_folder, monkeypatch
 ) -> None:
-    monkeypatch.setattr(
-        "memograd.reward_model.classifier.choose_dtype", lambda device: torch.bfloat16
-    )
+    monkeypatch.setattr("memograd.reward_model.model.choose_dtype", lambda device: torch.bfloat16)
     model = open_backbone(str(tiny_model_folder), CPU, 0)
     assert model.model.embed_tokens.weight.dtype == torch.bfloat16
     assert model.score.weight.dtype == torch.float32

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from memograd.errors import BadInput
-from memograd.warm_start.preference_rows import read_preference_rows
 from memograd.warm_start.reward_model_rows import conversation, convert, read_pairs
+from memograd.warm_start.rows import read_preference_rows
 
 ASKED = [{"role": "user", "content": "药怎么吃？"}]
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.warm_start.preference_rows import PreferenceRow
 from memograd.warm_start.reward_model_rows import (
     LEAKING,
     OPPOSITE,
@@ -23,7 +22,7 @@ from memograd.warm_start.reward_model_rows import (
     split_pairs,
     without_trained,
 )
-from memograd.warm_start.rows import Rows
+from memograd.warm_start.rows import PreferenceRow, Rows
 
 PROMPTS = st.lists(st.sampled_from("abcdefghij"), min_size=4, max_size=40)
 

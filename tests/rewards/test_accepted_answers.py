@@ -11,8 +11,7 @@ from memograd.errors import BadInput
 from memograd.evaluation import METRICS, score_answers
 from memograd.memory import RawTurn
 from memograd.rewards import get_reward
-from memograd.rewards.locomo import locomo_score
-from memograd.rewards.mem0 import bleu1, set_f1
+from memograd.rewards.overlap import bleu1, locomo_score, set_f1
 from memograd.tasks.memory_qa.scenarios import MemoryView, PromptMemory, memory_qa_scenarios
 
 SINGLE = {

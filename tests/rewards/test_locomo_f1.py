@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nltk.stem import PorterStemmer
 
 from memograd.errors import BadInput
-from memograd.rewards.locomo import (
+from memograd.rewards.overlap import (
     CATEGORIES,
     locomo_f1,
     locomo_score,

@@ -11,7 +11,7 @@ from nltk import word_tokenize
 from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
 from memograd.errors import BadInput
-from memograd.rewards.mem0 import (
+from memograd.rewards.overlap import (
     bleu1,
     mem0_bleu1,
     mem0_f1,

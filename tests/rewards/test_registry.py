@@ -8,7 +8,7 @@ import pytest
 
 from memograd.errors import BadInput
 from memograd.rewards import SCORES, WeightedReward, compute_rewards, get_reward
-from memograd.rewards.registry import prompt_text
+from memograd.rewards.spec import prompt_text
 
 COLUMNS = {"answer": "7", "keywords": ["seven"]}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memograd.errors import BadInput
 from memograd.memory.language import Language
 from memograd.rewards import get_reward
-from memograd.rewards.squad import memory_r1_exact_match, squad_em, squad_f1
+from memograd.rewards.overlap import memory_r1_exact_match, squad_em, squad_f1
 
 LANGUAGES: st.SearchStrategy[Language] = st.sampled_from(["en", "zh"])
 WORDS = ["the", "An", "cat", "Cat.", "o'clock", "3.5", "北京", "大学。", "Ａ", "!", "a"]

@@ -1,4 +1,4 @@
-"""Format, length, repetition, connectives and keywords, in English and Chinese."""
+"""Format, length, repetition, connectives, keywords and script, in English and Chinese."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from memograd.rewards.style import (
     coherence,
     format_match,
     keyword_coverage,
+    language_consistency,
     length,
     repetition_penalty,
 )
@@ -101,3 +102,44 @@ def test_scores_stay_in_their_range(text: str) -> None:
     assert -1 < repetition_penalty(text) <= 0
     assert 0 <= coherence(text) <= 1
     assert 0 <= keyword_coverage(text, ["a", "的"]) <= 1
+
+
+TEXTS = {
+    "zh": "北京是中国的首都",
+    "en": "Beijing is the capital",
+    "ko": "베이징은 수도입니다",
+    "ru": "Пекин это столица",
+}
+
+
+@pytest.mark.parametrize("said", TEXTS)
+@pytest.mark.parametrize("wanted", TEXTS)
+def test_one_script_scores_for_itself_only(said: str, wanted: str) -> None:
+    score = float(said == wanted)
+    assert language_consistency(TEXTS[said], "", language=wanted) == score
+    assert language_consistency(TEXTS[said], TEXTS[wanted] + " 42!") == score
+
+
+def test_mixtures_count_words_and_characters() -> None:
+    assert language_consistency("我喜欢MacBook", "你喜欢什么?") == pytest.approx(3 / 4)
+    assert language_consistency("The 答案 is here", "why?") == pytest.approx(3 / 5)
+
+
+def test_japanese_is_told_from_chinese_by_its_kana() -> None:
+    prompt = "東京へ行きましたか"
+    assert language_consistency("はい、行きました", prompt) == 1
+    assert language_consistency("はい、行きました", "你去东京了吗") < 0.5
+
+
+def test_numbers_are_of_every_language_and_silence_of_none() -> None:
+    assert language_consistency("42.", "多少?") == 1
+    assert language_consistency("  ", "多少?") == 0
+
+
+def test_a_prompt_without_letters_expects_nothing() -> None:
+    assert language_consistency("four", "2 + 2 =") is None
+
+
+def test_an_unknown_language_is_refused() -> None:
+    with pytest.raises(BadInput, match='knows no language "klingon"'):
+        language_consistency("x", "y", language="klingon")

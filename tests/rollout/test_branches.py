@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.rollout import Rollout, Turn
-from memograd.rollout.branches import grow_trees, rows_of
+from memograd.rollout.token_tree import grow_trees, rows_of
 
 ids = st.lists(st.integers(0, 2), max_size=4).map(tuple)
 prompts = st.lists(st.integers(0, 2), min_size=1, max_size=5).map(tuple)

@@ -10,9 +10,9 @@ from memograd.policy.remote.pool import ServerPool
 from memograd.policy.remote.sampler import RemoteSampler
 from memograd.policy.remote.server import VllmServer
 from memograd.rollout import Message
-from memograd.rollout.branches import grow_trees
 from memograd.rollout.episode import Limits, Step
 from memograd.rollout.lockstep import run_in_lockstep
+from memograd.rollout.token_tree import grow_trees
 
 DRAW = "/v1/completions"
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from memograd.errors import BadInput, MemogradError
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import Message
-from memograd.rollout.branches import grow_trees, rows_of
 from memograd.rollout.episode import Limits, Step
 from memograd.rollout.lockstep import run_in_lockstep
+from memograd.rollout.token_tree import grow_trees, rows_of
 
 
 class StrictEpisode:

@@ -16,10 +16,10 @@ import torch
 
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import Message
-from memograd.rollout.branches import Branches, grow_trees
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.episode import Limits, Step
 from memograd.rollout.lockstep import run_in_lockstep
+from memograd.rollout.token_tree import Branches, grow_trees
 
 ROLLOUTS, STEPS, LEARNING_RATE = 16, 20, 5e-3
 

@@ -31,7 +31,7 @@ SOURCES = (
     "memory/records/versions.py", "memory/manager/trained/files.py",
     "memory/search/ranker/files.py", "memory/search/ranker/trained.py",
     "memory/chat/chat_model.py", "memory/embedders/openai_model.py",
-    "evaluation/rollout_view.py", "evaluation/metrics_file.py",
+    "evaluation/run_log.py", "evaluation/run_log.py",
 )  # fmt: skip
 
 # What is said there to others than readers of the page.

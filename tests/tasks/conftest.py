@@ -18,10 +18,9 @@ from transformers import AutoTokenizer
 from memograd.config import LoraConfig, load_settings
 from memograd.data import write_conversations_jsonl
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs, write_lifelogs
+from memograd.tasks.memory_construct.recipe import cases
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
-from memograd.tasks.memory_construct.setup import cases
-from memograd.tasks.memory_ops.learning.experience import Decisions
-from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
+from memograd.tasks.memory_ops.learning.trainer import Decisions, GRPOMemoryTrainer
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft

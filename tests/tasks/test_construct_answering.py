@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from memograd.data import Question
 from memograd.tasks.memory_construct.answer_format import read
-from memograd.tasks.memory_construct.answering import Standard, answer, answer_open
 from memograd.tasks.memory_construct.case import AnswerPart, CaseQuestion, Misleading
 from memograd.tasks.memory_construct.memory_book import MemoryBook, Texts
+from memograd.tasks.memory_construct.walk import Standard, answer, answer_open
 
 TEXTS = Texts(LetterEmbedder(64))
 PORTO = small_case().asked[1]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memograd.data import Conversation
-from memograd.data.construction import ConstructionCase
+from memograd.data.conversation import ConstructionCase
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_lifelogs
 from memograd.errors import BadInput
 from memograd.memory.analysis import analyse

@@ -11,8 +11,7 @@ from memograd.tasks.memory_construct.answer_format import Format
 from memograd.tasks.memory_construct.case import BuildCase, Chunk, case_of_log
 from memograd.tasks.memory_construct.measure import gold_answers
 from memograd.tasks.memory_construct.memory_book import Texts
-from memograd.tasks.memory_construct.view import ViewLimits
-from memograd.tasks.memory_construct.walk import BookWalk, Rules
+from memograd.tasks.memory_construct.walk import BookWalk, Rules, ViewLimits
 
 TEXTS = Texts(LetterEmbedder(64))
 WIDE = ViewLimits(top_k=1000, token_budget=100_000)

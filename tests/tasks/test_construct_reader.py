@@ -20,9 +20,8 @@ from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.evaluate import evaluate
 from memograd.tasks.memory_construct import drawing as memory_construct_drawing
 from memograd.tasks.memory_construct import recipe as memory_construct
-from memograd.tasks.memory_construct import setup as memory_construct_setup
+from memograd.tasks.memory_construct.recipe import ANSWERS, open_reader
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
-from memograd.tasks.memory_construct.setup import ANSWERS, open_reader
 from memograd.tasks.registry import train
 
 QUESTION = Question("q", "Where?", "Porto", "single-hop", (), asked_at=datetime(2023, 5, 7))
@@ -95,8 +94,7 @@ def test_a_run_with_a_reader_is_resumed_to_the_bit(
     monkeypatch: pytest.MonkeyPatch,
     trigrams,
 ) -> None:
-    for module in (memory_construct, memory_construct_setup):
-        monkeypatch.setattr(module, "load_embedder", lambda name: trigrams(64))
+    monkeypatch.setattr(memory_construct, "load_embedder", lambda name: trigrams(64))
 
     def config(out: Path) -> ConstructTrainConfig:
         return ConstructTrainConfig.model_validate(

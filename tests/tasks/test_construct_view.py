@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memograd.memory.language import estimate_tokens
 from memograd.tasks.memory_construct.answer_format import read
 from memograd.tasks.memory_construct.memory_book import MemoryBook, Texts
-from memograd.tasks.memory_construct.view import ViewLimits, tools_of, view_of
+from memograd.tasks.memory_construct.walk import ViewLimits, tools_of, view_of
 
 TEXTS = Texts(LetterEmbedder(64))
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from memograd.errors import BadInput
-from memograd.warm_start.preference_rows import (
+from memograd.warm_start.rows import (
+    EMPTY,
     IDENTICAL,
     NOT_ONE_ANSWER,
+    REPEATED,
     PreferenceRow,
     read_preference_rows,
 )
-from memograd.warm_start.rows import EMPTY, REPEATED
 
 USER = {"role": "user", "content": "Who?"}
 ANN = {"role": "assistant", "content": "Ann"}

@@ -20,9 +20,8 @@ from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.evaluate import evaluate
 from memograd.tasks.memory_construct import drawing as memory_construct_drawing
 from memograd.tasks.memory_construct import recipe as memory_construct
-from memograd.tasks.memory_construct import setup as memory_construct_setup
+from memograd.tasks.memory_construct.recipe import cases, chunks_at, settled
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
-from memograd.tasks.memory_construct.setup import cases, chunks_at, settled
 from memograd.tasks.registry import train
 
 
@@ -33,8 +32,7 @@ def given_settings(overrides: list[str]) -> ConstructTrainConfig:
 
 @pytest.fixture(autouse=True)
 def small_embedder(monkeypatch: pytest.MonkeyPatch, trigrams) -> None:
-    for module in (memory_construct, memory_construct_setup):
-        monkeypatch.setattr(module, "load_embedder", lambda name: trigrams(64))
+    monkeypatch.setattr(memory_construct, "load_embedder", lambda name: trigrams(64))
 
 
 def config(out: Path, model: Path, **changes: Any) -> ConstructTrainConfig:

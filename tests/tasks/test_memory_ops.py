@@ -20,7 +20,7 @@ from memograd.memory.manager.trained.manager import TrainedManager
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
-from memograd.tasks.memory_ops.logs import evaluation_logs
+from memograd.tasks.memory_ops.material import evaluation_logs
 from memograd.tasks.memory_ops.recipe import logs_of_step, train
 from memograd.tasks.memory_ops.settings import OperationsConfig
 

@@ -16,8 +16,7 @@ from memograd.serve.page import run_files
 from memograd.tasks.memory_ops import demo as memory_ops_demo
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import measure
-from memograd.tasks.memory_ops.logs import evaluation_logs
-from memograd.tasks.memory_ops.material import embed_logs
+from memograd.tasks.memory_ops.material import embed_logs, evaluation_logs
 from memograd.tasks.memory_ops.recipe import standard_of, train
 from memograd.tasks.memory_ops.settings import OperationsConfig
 

@@ -10,7 +10,7 @@ from memograd.memory.manager.trained.observation import ACTIONS, ADD, NONE
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.material import EmbeddedLog
 from memograd.tasks.memory_ops.walk import Walk
-from memograd.tasks.memory_ops_text.decisions import (
+from memograd.tasks.memory_ops_text.recipe import (
     NOT_AN_OPERATION,
     decision_scenarios,
     gold_operation,

@@ -15,7 +15,6 @@ from memograd.memory.manager.trained.files import save_head
 from memograd.policy.language_model import LanguageModel
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_construct import recipe as memory_construct
-from memograd.tasks.memory_construct import setup as memory_construct_setup
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_qa import keepers as memory_qa_keepers
 from memograd.tasks.memory_qa import recipe as memory_qa
@@ -29,7 +28,7 @@ from memograd.tasks.registry import train
 
 @pytest.fixture(autouse=True)
 def small_embedder(monkeypatch: pytest.MonkeyPatch, trigrams) -> None:
-    for module in (memory_construct, memory_construct_setup, memory_qa_keepers, memory_qa_setup):
+    for module in (memory_construct, memory_qa_keepers, memory_qa_setup):
         monkeypatch.setattr(module, "load_embedder", lambda name: trigrams(384, name))
 
 

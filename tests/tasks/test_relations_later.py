@@ -32,9 +32,9 @@ from memograd.tasks.relations.decisions import (
     posed_as_served,
     posed_for_training,
 )
-from memograd.tasks.relations.heard import answered, answers_table
 from memograd.tasks.relations.later import DialogueWalk, rewards
 from memograd.tasks.relations.learning import Steps
+from memograd.tasks.relations.measure import answered, answers_table
 from memograd.tasks.relations.network import RelationNetwork
 from memograd.tasks.relations.questions import AskedDialogue, Held, read_asked, value
 from memograd.tasks.relations.rows import Examples

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from memograd.config import LoraConfig
 from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
-from memograd.warm_start.preference_rows import PreferenceRow
-from memograd.warm_start.rows import Rows, SftRow
+from memograd.warm_start.rows import PreferenceRow, Rows, SftRow
 from memograd.warm_start.tokens import (
     IGNORED,
     NO_ROOM,

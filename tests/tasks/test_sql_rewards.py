@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.rewards.user_code import needed_columns
+from memograd.tasks.sql.questions import write_call
 from memograd.tasks.sql.rewards import (
     covered,
     evidence,
     execution,
     valid_sql,
 )
-from memograd.tasks.sql.rows import write_call
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sandbox import run_cached
 from memograd.tasks.sql.tool import TOOL, read_attempt

@@ -9,8 +9,13 @@ from pathlib import Path
 import pytest
 
 from memograd.errors import BadInput
-from memograd.tasks.sql.questions import SqlQuestion, read_questions
-from memograd.tasks.sql.rows import describe_schema, make_rows, system_prompt
+from memograd.tasks.sql.questions import (
+    SqlQuestion,
+    describe_schema,
+    make_rows,
+    read_questions,
+    system_prompt,
+)
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sandbox import Sandbox
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memograd.tasks.sql.questions import read_questions, split_questions
+from memograd.tasks.sql.questions import make_rows, read_questions, split_questions
 from memograd.tasks.sql.rewards import QUOTABLE, covered, runs_of
-from memograd.tasks.sql.rows import make_rows
 from memograd.tasks.sql.sample import build
 from memograd.tasks.sql.sample.build import TABLES, sample_database, write_sample
 from memograd.tasks.sql.sample.templates import sample_questions, write_sample_questions

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memograd.rollout.async_calls import run_together
 from memograd.rollout.environment import EnvironmentTask, describe_tools
 from memograd.rollout.types import Message, Scenario
-from memograd.tasks.sql.rows import write_call
+from memograd.tasks.sql.questions import write_call
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sandbox import Result
 from memograd.tasks.sql.tool import SqlEnvironment, show_result

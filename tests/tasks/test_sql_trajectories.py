@@ -13,9 +13,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.tool_calls import ToolCall, check_convention, parse_tool_calls
-from memograd.tasks.sql.questions import SqlQuestion, read_questions
+from memograd.tasks.sql.questions import SqlQuestion, gold_attempts, make_rows, read_questions
 from memograd.tasks.sql.rewards import evidence, execution, valid_sql
-from memograd.tasks.sql.rows import gold_attempts, make_rows
 from memograd.tasks.sql.sample.build import sample_database
 from memograd.tasks.sql.sample.templates import write_sample_questions
 from memograd.tasks.sql.sandbox import Sandbox

@@ -320,7 +320,7 @@ def _check_local(model: str, adapter: Path | None, device: str, chat_template: P
     """Raise BadInput for what a local model needs and is not there, while nothing is loaded."""
     from memograd.policy.language_model import check_adapter
     from memograd.policy.loading import check_model, choose_device
-    from memograd.policy.tool_template import read_template
+    from memograd.rollout.tool_calls import read_template
 
     choose_device(device)
     check_model(model)

@@ -1,6 +1,6 @@
 """Looking at training runs: `runs list|show|compare|plot` and `rollouts`.
 
-Over `memograd.evaluation.run_summaries`, `rollout_view` and `plots`; nothing here changes a run.
+Over `memograd.evaluation.run_summaries`, `run_log` and `plots`; nothing here changes a run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from memograd.config import Settings
-    from memograd.evaluation.rollout_view import TokenText
+    from memograd.evaluation.run_log import TokenText
 
 app = typer.Typer()
 runs_app = typer.Typer(no_args_is_help=True)
@@ -168,7 +168,7 @@ def rollouts(
     json: given.AsJson = False,
 ) -> None:
     """Show prompts, answers, rewards, advantages and which tokens were trained on."""
-    from memograd.evaluation.rollout_view import logged_steps, read_rollouts
+    from memograd.evaluation.run_log import logged_steps, read_rollouts
     from memograd.grpo.run_folder import RunFolder
 
     path = _path(run, folder)
@@ -231,7 +231,7 @@ def _tokens(row: dict[str, Any], coloured: bool) -> Text:
     """The tokens of a row, by colour or by signs; line breaks become ⏎ so that a row is a line."""
     from rich.text import Text
 
-    from memograd.evaluation.rollout_view import spans
+    from memograd.evaluation.run_log import spans
 
     text, inside = Text("   "), False
     for span in spans(row):

@@ -41,9 +41,7 @@ MEM0_HUGGINGFACE_MODEL: Final = "multi-qa-MiniLM-L6-cos-v1"
 MEM0_OPENAI_MODEL: Final = "text-embedding-3-small"
 
 
-def from_mem0_config(
-    config: Mapping[str, Any], env_file: Path | None = DEFAULT_ENV_FILE
-) -> MemorySettings:
+def from_mem0_config(config: Mapping[str, Any]) -> MemorySettings:
     """The settings that a mem0 configuration describes; it wins over environment and `.env`.
 
     Raises BadInput for a provider or a key that memograd has no counterpart for.
@@ -51,7 +49,7 @@ def from_mem0_config(
     values: dict[str, tuple[Any, str]] = {}
     for key, value in config.items():
         if key == "vector_store":
-            _merge(values, _vector_store(*_section(key, value, ("milvus",), _STORE_KEYS)))
+            _merge(values, _vector_store(_section(key, value, ("milvus",), _STORE_KEYS)[1]))
         elif key == "embedder":
             providers = ("openai", "huggingface", *OWN_EMBEDDERS)
             _merge(values, _embedder(*_section(key, value, providers, _EMBEDDER_KEYS)))
@@ -72,7 +70,7 @@ def from_mem0_config(
                 f" (known are {', '.join(SECTIONS)})."
             )
     return load_memory_settings(
-        None, env_file, **{setting: value for setting, (value, _) in values.items()}
+        None, DEFAULT_ENV_FILE, **{setting: value for setting, (value, _) in values.items()}
     )
 
 
@@ -115,7 +113,7 @@ def _section(
     return provider, {key: value for key, value in given.items() if key in keys}
 
 
-def _vector_store(provider: str, given: Mapping[str, Any]) -> _Values:
+def _vector_store(given: Mapping[str, Any]) -> _Values:
     names = {
         "url": "milvus_uri",
         "token": "milvus_token",

@@ -3,9 +3,18 @@
 Every set becomes `Conversation` or `ConstructionCase`; `lifelog` holds the generator.
 """
 
-from memograd.data.construction import ConstructionCase, construction_case_of
-from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
-from memograd.data.conversations_jsonl import load_conversations_jsonl, write_conversations_jsonl
+from memograd.data.conversation import (
+    NOT_MENTIONED,
+    ConstructionCase,
+    Conversation,
+    Question,
+    construction_case_of,
+)
+from memograd.data.conversations_jsonl import (
+    load_conversations_jsonl,
+    load_written_conversations,
+    write_conversations_jsonl,
+)
 from memograd.data.detect import load_any
 from memograd.data.locomo import (
     CATEGORIES,
@@ -26,7 +35,6 @@ from memograd.data.memory_agent_bench import (
     load_memory_agent_bench_with_report,
 )
 from memograd.data.splits import ConversationSplit, select_conversations, split_by_conversation
-from memograd.data.written_conversations import load_written_conversations
 
 __all__ = [
     "CATEGORIES",

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import Conversation
-from memograd.data.conversations_jsonl import load_conversations_jsonl
+from memograd.data.conversations_jsonl import load_conversations_jsonl, load_written_conversations
 from memograd.data.locomo import load_locomo
 from memograd.data.longmemeval import load_longmemeval
 from memograd.data.memdaily import load_memdaily
 from memograd.data.record_files import MAGIC, read_text
-from memograd.data.written_conversations import load_written_conversations
 from memograd.errors import BadInput
 
 

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from memograd.data.construction import ConstructionCase
-from memograd.data.conversation import Question
+from memograd.data.conversation import ConstructionCase, Question
 from memograd.data.record_files import answer_texts, decoded, field, read_rows, typed, warn_of
 
 COLUMNS: Final = ("data_source", "chunks", "questions_and_answers")

@@ -22,8 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from memograd.data.construction import ConstructionCase
-from memograd.data.conversation import Question
+from memograd.data.conversation import ConstructionCase, Question
 from memograd.data.longmemeval import ABSTENTION, DATE_EXAMPLE, DATE_PATTERN
 from memograd.data.record_files import (
     answer_texts,

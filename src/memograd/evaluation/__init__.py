@@ -22,8 +22,10 @@ from memograd.evaluation.report import (
     Estimate,
     EvaluationReport,
     compare_reports,
+    print_reports,
+    reports_to_json,
+    reports_to_markdown,
 )
-from memograd.evaluation.tables import print_reports, reports_to_json, reports_to_markdown
 
 __all__ = [
     "ANSWER_METRICS",

@@ -22,7 +22,7 @@ from typing import Final, Protocol
 
 from memograd.errors import BadInput
 from memograd.evaluation.plots import INK, font_families, new_figure, save_figure
-from memograd.evaluation.tables import markdown_table
+from memograd.evaluation.report import markdown_table
 from memograd.memory.records.operations import OpKind
 
 KINDS: Final = tuple(OpKind)

@@ -31,8 +31,9 @@ from memograd.errors import BadInput, MemogradError
 from memograd.evaluation.kept_rows import KeptRows
 from memograd.memory.chat.chat_model import ChatMessage, ChatModel, UnusableAnswer, ask_checked
 from memograd.memory.language import Language
-from memograd.rewards.squad import squad_f1
+from memograd.rewards.overlap import squad_f1
 
+_REPLY_TOKENS: Final = 300  # most of one reply
 VERDICT_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {"reason": {"type": "string"}, "correct": {"type": "boolean"}},
@@ -64,8 +65,7 @@ class Judge:
     """Judges answers with one chat model and one of the named prompts.
 
     strictness: `strict` or `lenient`, see the module. cache: the JSONL file of verdicts,
-    None for this process alone. max_tokens: bound of one reply. Raises BadInput for another
-    strictness or a damaged cache.
+    None for this process alone. Raises BadInput for another strictness or a damaged cache.
     """
 
     def __init__(
@@ -74,7 +74,6 @@ class Judge:
         strictness: Strictness,
         *,
         cache: Path | None = None,
-        max_tokens: int = 300,
     ) -> None:
         if strictness not in get_args(Strictness):
             known = " or ".join(get_args(Strictness))
@@ -82,7 +81,6 @@ class Judge:
         self._chat = chat
         self._strictness: Strictness = strictness
         self._cache = kept_verdicts(cache)
-        self._max_tokens = max_tokens
         self.calls = 0
         """How many answers were given to the model, and not found in the cache."""
 
@@ -107,7 +105,7 @@ class Judge:
         self.calls += 1
         try:
             found = ask_checked(
-                self._chat, messages, _verdict, schema=VERDICT_SCHEMA, max_tokens=self._max_tokens
+                self._chat, messages, _verdict, schema=VERDICT_SCHEMA, max_tokens=_REPLY_TOKENS
             )
         except MemogradError as error:
             raise MemogradError(f"The answer to {asked.id} was not judged: {error}") from error

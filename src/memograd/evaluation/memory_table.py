@@ -31,15 +31,13 @@ from memograd.evaluation.bootstrap import (
 )
 from memograd.evaluation.plots import (
     BLUE,
-    GREY,
     GRID,
     INK,
     font_families,
     new_figure,
     save_figure,
 )
-from memograd.evaluation.report import Estimate, points
-from memograd.evaluation.tables import markdown_table
+from memograd.evaluation.report import Estimate, markdown_table, points
 
 CAPTION = "points (0 to 100), mean [95% bootstrap interval over items]; totals as they are"
 GROUPED_CAPTION = CAPTION.replace("over items", "over conversations and their items")
@@ -178,20 +176,13 @@ def table_to_markdown(table: MemoryTable) -> str:
     return f"{text}\n{below}\n\n{markdown_table(header, compared)}\n"
 
 
-def plot_table(
-    table: MemoryTable, out_png: Path, *, metrics: Sequence[str] = (), highlight: Sequence[str] = ()
-) -> None:
+def plot_table(table: MemoryTable, out_png: Path) -> None:
     """A bar per method and a panel per metric, with the intervals, as PNG.
 
-    metrics: which panels, in this order; all by default. highlight: methods drawn in blue among the
-    grey ones; all by default. Raises BadInput for a metric or method that the table has not.
+    Raises BadInput for a table that has totals only.
     """
-    shown = list(metrics) or list(table.estimates)
+    shown = list(table.estimates)
     names = [method.name for method in table.methods]
-    for wanted, known in ((shown, list(table.estimates)), (highlight, names)):
-        missing = [name for name in wanted if name not in known]
-        if missing:
-            raise BadInput(f"The table has no {', '.join(missing)}; it has {', '.join(known)}.")
     if not shown:
         raise BadInput("The table has no metric to plot, only totals.")
     figure = new_figure(width=2.4 + 2.6 * len(shown), height=1.2 + 0.32 * len(names))
@@ -199,11 +190,10 @@ def plot_table(
     for axes, metric in zip(panels, shown, strict=True):
         found = table.estimates[metric]
         places = [y for y, name in enumerate(names) if name in found]
-        drawn = [names[y] for y in places]
-        rows = [(one.mean, one.low, one.high) for one in map(found.__getitem__, drawn)]
+        drawn = [found[names[y]] for y in places]
+        rows = [(one.mean, one.low, one.high) for one in drawn]
         means, lows, highs = (100 * np.asarray(rows)).T
-        colours = [BLUE if not highlight or name in highlight else GREY for name in drawn]
-        axes.barh(places, means, color=colours, alpha=0.75, height=0.66)
+        axes.barh(places, means, color=BLUE, alpha=0.75, height=0.66)
         axes.hlines(places, lows, highs, color=INK, linewidth=1.6)
         axes.set_title(metric, fontsize=10, color=INK, loc="left", fontfamily=font_families())
         axes.set_xlim(left=0)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.evaluation.metrics_file import column, moving_average, read_metrics, smoothing_window
+from memograd.evaluation.run_log import column, moving_average, read_metrics, smoothing_window
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

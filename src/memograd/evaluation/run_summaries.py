@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from memograd.config import Settings
 from memograd.config.load import values_of_kind
 from memograd.errors import BadInput, MemogradError
-from memograd.evaluation.metrics_file import flat, last_means
+from memograd.evaluation.run_log import flat, last_means
 from memograd.grpo.checkpoint_folder import CheckpointSummary, list_checkpoints, read_object
 from memograd.grpo.run_folder import RunFolder
 from memograd.grpo.run_state import run_state

@@ -32,9 +32,9 @@ import torch
 
 from memograd.errors import MemogradError
 from memograd.policy.continuous import ContinuousSampler, Sample, SampleRequest
+from memograd.policy.forward_choice import TOLERANCES, sampling_error
 from memograd.policy.model_policy import ModelPolicy
 from memograd.policy.sampler import SampledTree
-from memograd.policy.verify import TOLERANCES, sampling_error
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import TokenMasks
 

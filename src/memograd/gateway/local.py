@@ -25,8 +25,8 @@ from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.remote_engine import RemoteEngine
 from memograd.policy.continuous import SampleRequest
 from memograd.policy.model_policy import ModelPolicy
-from memograd.policy.tool_template import use_tool_template
 from memograd.rollout.chat_ids import ChatIds, NextTurn
+from memograd.rollout.tool_calls import use_tool_template
 
 NO_EFFECT: Final = {
     *("store", "service_tier", "safety_identifier", "prompt_cache_key", "verbosity"),
@@ -68,7 +68,7 @@ class LocalBackend:
     draw for the policy, they do here too.
 
     `chat_template`: a Jinja file that shows tools, for requests with tools; the model's own or the
-    built-in one otherwise (`memograd.policy.tool_template`).
+    built-in one otherwise (`memograd.rollout.tool_calls`).
     """
 
     def __init__(

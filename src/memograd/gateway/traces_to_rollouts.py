@@ -3,7 +3,7 @@
 Each chosen call is a turn. Where a call's prompt begins with all the tokens of an earlier one, it
 goes on with that row; otherwise it starts a row of its own. Several agents that talk in turn so
 become several rows of one rollout, and a conversation that forks shares its beginning in the token
-tree (`memograd.rollout.branches`).
+tree (`memograd.rollout.token_tree`).
 
     writer    [P0] A0            [P0 A0 o1] A2     one row:   P0 | A0 o1 A2
     critic            [Q0] B1                      left out with optimize_agents={"writer"}

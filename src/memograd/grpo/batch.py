@@ -30,7 +30,7 @@ from memograd.errors import BadInput
 from memograd.grpo.advantage import group_advantages, normalise_each
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience, joined_tables
-from memograd.grpo.objective import Objective
+from memograd.grpo.loss import Objective
 from memograd.policy.protocol import Policy, SampledGroup
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards, environment_column
 from memograd.rollout.token_tree import TokenTree

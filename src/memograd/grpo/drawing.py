@@ -32,11 +32,10 @@ from memograd.grpo.batch import Draw, answer_rows, rollout_ids, sample_groups
 from memograd.grpo.distributed import World
 from memograd.grpo.experience import Experience, join
 from memograd.policy.protocol import Policy
-from memograd.rollout.branches import grow_trees
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.episode import EpisodeTask, Limits, episode_metrics, prefill_metrics
 from memograd.rollout.lockstep import run_in_lockstep
-from memograd.rollout.token_tree import TokenTree
+from memograd.rollout.token_tree import TokenTree, grow_trees
 from memograd.rollout.types import Group, Rollout, Scenario
 
 T = TypeVar("T")

@@ -31,15 +31,13 @@ from functools import partial
 
 import numpy as np
 
-from memograd.grpo.advantage import GroupAdvantages, group_advantages
+from memograd.grpo.advantage import GroupAdvantages, group_advantages, judge_tokens
 from memograd.grpo.distributed import ALONE, World
 from memograd.grpo.experience import Experience, NotFinite
-from memograd.grpo.loss import rollout_shares
-from memograd.grpo.objective import Objective
+from memograd.grpo.loss import Objective, rollout_shares
 from memograd.grpo.optimizer import Optimizer, clip_gradients
 from memograd.grpo.piece import Piece
 from memograd.grpo.sampler_gap import GapLimits, SamplerGaps, SamplerGapTooWide, joined_gaps
-from memograd.grpo.token_advantages import judge_tokens
 from memograd.policy.protocol import Policy
 
 

@@ -1,4 +1,4 @@
-"""The loss as a pure function of tensors, for every algorithm of the family.
+"""The loss as a pure function of tensors, for every algorithm of the family, and its settings.
 
 Per token, with A the advantage of its rollout, or its own:
 
@@ -47,6 +47,9 @@ K rollouts of n_k sampled tokens, the share of k is
 and is spread evenly over the rollout's scored tokens, wherever they are. Shares come from what was
 sampled and never from rows, so weighing rows by mistake is not expressible here.
 
+An `Objective` is what one step optimises, as one immutable value: the learner and the batch pass it
+around, and the loss gets its part of it (`terms`).
+
 Invariant (house contract 3), for every choice: splitting a rollout in rows, reordering or padding
 rows, cutting them into micro-batches, and giving every row of a rollout twice leave loss and
 gradient unchanged. What `token` does *not* promise: two batches that are averaged do not weigh as
@@ -62,7 +65,9 @@ from typing import Literal
 import numpy as np
 import torch
 
-from memograd.config.algorithms import KlEstimator, Ratio
+from memograd.config import TrainConfig
+from memograd.config.algorithms import Advantage, Aggregation, KlEstimator, Ratio
+from memograd.grpo.sampler_gap import GapLimits
 
 _ESTIMATORS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "k1": lambda gap: gap,
@@ -242,3 +247,68 @@ def grpo_loss(
         entropy=(entropies_RT * weights_RT).sum().detach(),
         clip_fraction=(gain.clipped_RT * weights_RT).sum().detach(),
     )
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The choices and coefficients of the loss and of the step; meanings as in `TrainConfig`, whose
+    only reader for them is `from_config`."""
+
+    epsilon: float = 0.2
+    beta: float = 0.0
+    entropy_coef: float = 0.0
+    temperature: float = 1.0
+    num_iterations: int = 1
+    minibatches: int = 1
+    max_grad_norm: float = 1.0
+    advantage: Advantage = "group"
+    reward_normalisation: Literal["total", "each"] = "total"
+    ratio: Ratio = "token"
+    epsilon_high: float | None = None
+    aggregation: Aggregation = "rollout"
+    max_completion_length: int = 16
+    overlong_share: float = 0.0
+    kl: KlEstimator = "k3"
+    kl_in: Literal["loss", "reward"] = "loss"
+    kl_correction: Literal["off", "ratio"] = "off"
+    importance_cap: float | None = None
+    gamma: float = 1.0
+    gae_lambda: float = 0.95
+    value_coef: float = 0.1
+    value_epsilon: float = 0.2
+    gap: GapLimits | None = None
+
+    @classmethod
+    def from_config(cls, config: TrainConfig, gap: GapLimits | None = None) -> Objective:
+        """The objective that the settings describe; `gap`: where another engine samples, what its
+        log-probabilities may differ by."""
+        names = set(cls.__dataclass_fields__) - {"gap"}
+        return cls(**{name: getattr(config, name) for name in names}, gap=gap)
+
+    @property
+    def terms(self) -> LossTerms:
+        """What the loss is made of; no KL where that is part of the reward."""
+        return LossTerms(
+            ratio=self.ratio,
+            epsilon=self.epsilon,
+            epsilon_high=self.epsilon_high,
+            beta=self.beta if self.kl_in == "loss" else 0.0,
+            kl=self.kl,
+            kl_correction=self.kl_correction,
+            entropy_coef=self.entropy_coef,
+        )
+
+    @property
+    def reward_beta(self) -> float:
+        """The weight of the KL penalty in the reward: 0 where the KL is part of the loss."""
+        return self.beta if self.kl_in == "reward" else 0.0
+
+    @property
+    def needs_every_group(self) -> bool:
+        """Whether a group without advantages still has a gradient, or may get advantages."""
+        return self.beta > 0 or self.entropy_coef > 0 or self.has_values
+
+    @property
+    def has_values(self) -> bool:
+        """Whether a value head is trained, and advantages are token by token."""
+        return self.advantage == "gae"

@@ -23,11 +23,10 @@ import numpy as np
 import torch
 
 from memograd.errors import MemogradError
+from memograd.grpo.advantage import Tokens, value_losses
 from memograd.grpo.experience import Experience
-from memograd.grpo.loss import grpo_loss, importance_weights, token_kl, token_weights
-from memograd.grpo.objective import Objective
+from memograd.grpo.loss import Objective, grpo_loss, importance_weights, token_kl, token_weights
 from memograd.grpo.sampler_gap import GapLimits, SamplerGaps, climb
-from memograd.grpo.token_advantages import Tokens, value_losses
 from memograd.policy.protocol import Policy
 from memograd.policy.token_logprobs import BranchLogprobs
 from memograd.rollout.token_tree import TokenTree

@@ -428,6 +428,15 @@ class RunFolder:
         """The complete checkpoint of the highest step, or none; damaged ones are passed over."""
         return checkpoint_folder.latest_complete(self.path)
 
+    def trained_checkpoint(self) -> Path:
+        """The same; BadInput where there is none yet."""
+        checkpoint = self.latest_checkpoint()
+        if checkpoint is None:
+            raise BadInput(
+                f"{self.path} has no complete checkpoint yet; train it first (resume={self.path})."
+            )
+        return checkpoint
+
 
 def _metrics_row(line: bytes) -> dict[str, Any] | None:
     """A line of metrics, which says more than its step; None if it is none."""

@@ -41,7 +41,7 @@ from memograd.grpo.drawing import (
 )
 from memograd.grpo.experience import Experience, check_sampled
 from memograd.grpo.learner import Update, learn
-from memograd.grpo.objective import Objective
+from memograd.grpo.loss import Objective
 from memograd.grpo.optimizer import HALF, PartedAdamW
 from memograd.grpo.replay import KeptGroup, Replay, with_replayed
 from memograd.grpo.resume import check_data

@@ -28,8 +28,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.run_folder import unnamed
 from memograd.memory.chat.chat_model import OpenAIChatModel
 from memograd.optimize.endpoints import Caller, CountedModel, Spent, served
-from memograd.optimize.optimizers import optimised
-from memograd.optimize.plans import OptimizerPlan, plan
+from memograd.optimize.optimizers import OptimizerPlan, optimised, plan
 from memograd.optimize.program import MemoryQAProgram, load_program
 from memograd.optimize.settings import EndpointConfig, OptimizeConfig
 from memograd.optimize.table import GRPO, UNTRAINED, TableRow, answers_of, write_results

@@ -20,8 +20,8 @@ from statistics import mean
 import dspy
 
 from memograd.evaluation import AnsweredQuestion, Judge, MethodResult, compare_methods, write_table
-from memograd.evaluation.harness import PolicyAnswers, scored_answers
 from memograd.evaluation.memory_table import table_to_markdown
+from memograd.evaluation.metrics import PolicyAnswers, scored_answers
 from memograd.memory.language import language_of
 from memograd.optimize.endpoints import Caller, Spent, quiet
 from memograd.optimize.program import MemoryQAProgram, examples

@@ -11,10 +11,10 @@ them, with their sources; `docs/planning.md` says how far they were checked.
 from __future__ import annotations
 
 from memograd.planning import report
+from memograd.planning.costs import Workload
 from memograd.planning.hardware import Cluster, Device, parse_cluster
 from memograd.planning.placement import Placement, RankedPlacements, make_plan
 from memograd.planning.shapes import ModelShape, shape_of
-from memograd.planning.workload import Workload
 
 __all__ = [
     "Cluster",

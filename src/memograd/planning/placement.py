@@ -14,6 +14,7 @@ from memograd.errors import BadInput
 from memograd.planning.costs import (
     LearnerMemory,
     Sampling,
+    Workload,
     learner_memory,
     learning_seconds,
     room,
@@ -24,7 +25,6 @@ from memograd.planning.costs import (
 )
 from memograd.planning.hardware import GIB, Cluster, Efficiency
 from memograd.planning.shapes import ModelShape
-from memograd.planning.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import math
 import random
 from dataclasses import dataclass
 
+from memograd.planning.costs import Workload
 from memograd.planning.placement import Placement
-from memograd.planning.workload import Workload
 
 
 @dataclass(frozen=True)

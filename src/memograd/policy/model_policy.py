@@ -25,11 +25,22 @@ from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from memograd.errors import BadInput
-from memograd.policy.batching import batches_by_sum, batches_by_tokens
-from memograd.policy.forward_cost import LayerCosts, cheapest, cut_branches, predicted_costs
+from memograd.policy.forward_choice import (
+    TOLERANCES,
+    Agreement,
+    LayerCosts,
+    cheapest,
+    compare_forwards,
+    cut_branches,
+    length_of,
+    predicted_costs,
+    sampling_error,
+    small_subtrees,
+)
 from memograd.policy.kv_cache import TURN_TOKENS, KeptPrefixes, TurnSampler
 from memograd.policy.memory_model import MemoryBudget, PlannedMemory
 from memograd.policy.model_tokens import ModelTokens
+from memograd.policy.prefill import batches_by_sum, batches_by_tokens
 from memograd.policy.protocol import Published, SampledGroup
 from memograd.policy.remote.adapters import ServedVersion
 from memograd.policy.remote.probe import explain
@@ -37,19 +48,9 @@ from memograd.policy.remote.sampler import PinnedSampler, RemoteSampler, Speaker
 from memograd.policy.rows import row_logprobs, sample_rows
 from memograd.policy.sampler import SampledTree, TokenDraw, sample_trees
 from memograd.policy.sharding import Sharding
-from memograd.policy.token_logprobs import BranchLogprobs
+from memograd.policy.token_logprobs import VALUE_HEAD_FILE, BranchLogprobs, ValueHead
 from memograd.policy.tree_attention import use_tree_attention
 from memograd.policy.tree_forward import packed_logprobs, tree_logprobs
-from memograd.policy.value_head import FILE as VALUE_HEAD_FILE
-from memograd.policy.value_head import ValueHead
-from memograd.policy.verify import (
-    TOLERANCES,
-    Agreement,
-    compare_forwards,
-    length_of,
-    sampling_error,
-    small_subtrees,
-)
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import VersionSpan, one_span
 
@@ -117,7 +118,7 @@ class ModelPolicy(ModelTokens, PublishedVersions, PlannedMemory):
         forward: str,
         waits_for: torch.device | None,
     ) -> None:
-        """`forward` is how trees are scored (`memograd.policy.forward_cost`): the cheapest of all
+        """`forward` is how trees are scored (`memograd.policy.forward_choice`): the cheapest of all
         (`auto`), or one of them; with `rows` sampling goes row by row too. `waits_for` is where
         weights that are still in the CPU's memory go once `shard` is called; nothing may be
         computed before."""

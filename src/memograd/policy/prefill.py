@@ -5,7 +5,9 @@ that goes on from tokens whose keys and values are at hand only the rest is run,
 seeing the beginning and the new tokens up to itself. Prompts that open alike (the same instructions
 and tools, another question) run what they share once, for all of them.
 
-Invariant: states, keys and values are those of the whole prompts, whatever was at hand.
+Invariants: of what is put into batches every index appears exactly once, and a batch of more than
+one stays within the limit; states, keys and values are those of the whole prompts, whatever was at
+hand.
 """
 
 from __future__ import annotations
@@ -18,10 +20,37 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
 from memograd.errors import MemogradError
-from memograd.policy.batching import batches_by_tokens
 from memograd.policy.kv_cache import NOTHING, Beginning, KeysValues, KVBuffer, common
 from memograd.policy.token_logprobs import body_of, head_of
 from memograd.policy.tree_forward import additive_mask
+
+
+def batches_by_sum(lengths: Sequence[int], limit: int) -> list[list[int]]:
+    """Group indices of similar length so that `sum <= limit` (at least one each): no padding."""
+    batches: list[list[int]] = []
+    total = 0
+    for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
+        if batches and total + lengths[index] <= limit:
+            batches[-1].append(index)
+            total += lengths[index]
+        else:
+            batches.append([index])
+            total = lengths[index]
+    return batches
+
+
+def batches_by_tokens(lengths: Sequence[int], limit: int) -> list[list[int]]:
+    """Group indices of similar length so that `members x longest <= limit`, for what is padded to
+    its longest member (at least one each)."""
+    batches: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
+        # Ascending order: the sequence at hand is the longest of its batch.
+        if batches and (len(batches[-1]) + 1) * lengths[index] <= limit:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches
+
 
 PREFILL_TOKENS = {"cpu": 1024, "cuda": 65_536, "mps": 8_192}
 """Padded new tokens a batch: on a CPU padding costs more than batching saves."""

@@ -23,8 +23,8 @@ from memograd.rollout.types import Message, VersionSpan
 if TYPE_CHECKING:
     import torch
 
+    from memograd.policy.forward_choice import Agreement
     from memograd.policy.token_logprobs import BranchLogprobs
-    from memograd.policy.verify import Agreement
     from memograd.rollout.lockstep import Sampler
 
 

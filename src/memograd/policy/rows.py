@@ -18,10 +18,9 @@ import torch
 from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache, PreTrainedModel
 
-from memograd.policy.batching import batches_by_tokens
+from memograd.policy.prefill import batches_by_tokens
 from memograd.policy.sampler import SampledTree, TokenDraw
-from memograd.policy.token_logprobs import CHUNK, BranchLogprobs, restricted
-from memograd.policy.value_head import ValueHead
+from memograd.policy.token_logprobs import CHUNK, BranchLogprobs, ValueHead, restricted
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import TokenMask, TokenMasks, each
 

@@ -1,11 +1,11 @@
-"""From hidden states to log-probabilities, only where a token needs one, in chunks.
+"""From hidden states to log-probabilities and values, only where a token needs one, in chunks.
 
 A vocabulary has tens of thousands of entries, so the logits of a whole batch would be the largest
 tensor of a step. Only the states that predict an answer token go through the output layer; more
 than `CHUNK` of them go in pieces whose logits are recomputed in the backward pass instead of being
 kept. So the token tree needs the two halves of a model apart, `body_of` and `head_of`:
-`head(body(ids))` must be its logits; `memograd.policy.verify` checks that for each run, and
-`tests/policy/test_verify.py` that it notices.
+`head(body(ids))` must be its logits; `memograd.policy.forward_choice` checks that for each run, and
+`tests/policy/test_verify.py` that it notices. A `ValueHead` reads the same states.
 
 Where an answer is held to a grammar, a `Constraint` says token after token what may come next; the
 sampler draws from softmax(logits / temperature) over the allowed tokens and keeps the masks, and
@@ -13,17 +13,20 @@ what is computed here uses the same masks.
 
 Invariants: the chunk size changes neither values nor gradients beyond float rounding; under the
 weights that drew an answer its log-probabilities are the drawn ones, grammar or none, so the ratio
-of on-policy learning is 1.
+of on-policy learning is 1; a value head that was saved and loaded gives the same values to the bit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch.utils.checkpoint import checkpoint
 
 from memograd.errors import BadInput
@@ -32,8 +35,12 @@ from memograd.rollout.types import TokenMask
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+
 CHUNK = 512
 """States a chunk: 512 x 49,152 fp32 logits are 100 MB."""
+
+VALUE_HEAD_FILE = "value_head.safetensors"
+"""Its place in a checkpoint, beside the adapter."""
 
 
 @dataclass(frozen=True)
@@ -156,3 +163,44 @@ def head_of(model: PreTrainedModel) -> Callable[[torch.Tensor], torch.Tensor]:
         )
     layer: Callable[[torch.Tensor], torch.Tensor] = head
     return layer
+
+
+class ValueHead(torch.nn.Module):
+    """What a rollout will still earn, said from the state before each token: hidden states [..., D]
+    to values [...], in fp32 whatever the model computes in.
+
+    One linear layer on the very state that predicts the token: no second model, no second forward.
+    It begins at zero, so that it expects nothing, draws nothing at random, and at first pulls at no
+    weight but its own.
+    """
+
+    def __init__(self, hidden_size: int, device: torch.device) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(hidden_size, 1, device=device, dtype=torch.float32)
+        torch.nn.init.zeros_(self.linear.weight)
+        torch.nn.init.zeros_(self.linear.bias)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The value of every state."""
+        values: torch.Tensor = self.linear(hidden.float())
+        return values[..., 0]
+
+    def save(self, folder: Path) -> None:
+        """Write the weights into `folder`; raises `OSError` where that fails."""
+        try:
+            save_file(
+                {name: weight.contiguous() for name, weight in self.state_dict().items()},
+                folder / VALUE_HEAD_FILE,
+            )
+        except SafetensorError as error:
+            raise OSError(f"the value head: {error}") from error
+
+    def load(self, folder: Path) -> None:
+        """Take over the weights in `folder`; raises `BadInput` if they are not this model's."""
+        try:
+            self.load_state_dict(load_file(folder / VALUE_HEAD_FILE))
+        except (OSError, RuntimeError, SafetensorError) as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise BadInput(
+                f"{folder / VALUE_HEAD_FILE} is no value head of this model ({reason})"
+            ) from error

@@ -1,6 +1,6 @@
 """The tree forwards: log-probabilities of all branches of token trees, each shared token once.
 
-    packed_logprobs   all trees of a call stand in one depth-first row (`policy.packed_row`)
+    packed_logprobs   all trees of a call stand in one depth-first row (`policy.tree_attention`)
                       and go through the model's body once, without a cache, under the attention of
                       `memograd.policy.tree_attention`. Whatever works on a plain pass (sharding,
                       computing layers again, compiling) works on it, and nothing is padded
@@ -28,10 +28,14 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from memograd.policy.packed_row import pack
-from memograd.policy.token_logprobs import BranchLogprobs, body_of, head_of, token_logprobs
-from memograd.policy.tree_attention import attending
-from memograd.policy.value_head import ValueHead
+from memograd.policy.token_logprobs import (
+    BranchLogprobs,
+    ValueHead,
+    body_of,
+    head_of,
+    token_logprobs,
+)
+from memograd.policy.tree_attention import attending, pack
 from memograd.rollout.token_tree import TokenTree
 from memograd.rollout.types import TokenMask
 
@@ -80,7 +84,7 @@ def tree_logprobs(
 
     `model` is a causal language model whose output is `head(body(ids))`; its body must take a 4-D
     additive mask. Models that do something else (sliding windows, scaled logits) give other numbers
-    than the row forward; `memograd.policy.verify` finds that out before training starts.
+    than the row forward; `memograd.policy.forward_choice` finds that out before training starts.
     """
     device = model.device
     body, head = body_of(model), head_of(model)

@@ -211,8 +211,8 @@ def write_report(report: HeldOutReport, folder: Path, name: str = "held_out") ->
     plot_held_out(report, folder / f"{name}.png")
 
 
-def write_pairs(pairs: Sequence[ScoredPair], folder: Path, name: str = "held_out_pairs") -> None:
-    """Write `name`.jsonl into `folder`: what each pair scored, and how long its answers are."""
+def write_pairs(pairs: Sequence[ScoredPair], folder: Path) -> None:
+    """Write `held_out_pairs.jsonl` into `folder`: each pair's scores and answers' lengths."""
     lines = [
         {
             "place": pair.place,
@@ -223,7 +223,7 @@ def write_pairs(pairs: Sequence[ScoredPair], folder: Path, name: str = "held_out
         }
         for pair in pairs
     ]
-    (folder / f"{name}.jsonl").write_text(as_lines(lines), encoding="utf-8")
+    (folder / "held_out_pairs.jsonl").write_text(as_lines(lines), encoding="utf-8")
 
 
 def _percent(value: float | None) -> str:

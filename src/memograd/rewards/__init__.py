@@ -1,8 +1,8 @@
 """Rewards: pure functions from what a rollout said to a number with a name.
 
-`registry` holds the built-in ones, `spec` reads `--rewards`, `user_code` loads the user's own
-functions, `compose` calls them and adds up, turning whatever cannot be computed into an error with
-the rollout's id in it. Rewards of memory operations are apart, because they see operations and not
+`spec` holds the built-in ones and reads `--rewards`, `user_code` loads the user's own functions,
+`compose` calls them and adds up, turning whatever cannot be computed into an error with the
+rollout's id in it. Rewards of memory operations are apart, because they see operations and not
 completions: `mem_alpha`, and `memograd.tasks.memory_ops.rewards`. No reward knows a policy.
 """
 
@@ -16,10 +16,8 @@ from memograd.rewards.compose import (
     compute_rewards,
     environment_column,
 )
-from memograd.rewards.locomo import CATEGORIES, locomo_f1
-from memograd.rewards.mem0 import mem0_bleu1, mem0_f1
-from memograd.rewards.registry import REWARDS, SCORES, get_reward
-from memograd.rewards.spec import parse_rewards, with_absolute_files
+from memograd.rewards.overlap import CATEGORIES, locomo_f1, mem0_bleu1, mem0_f1
+from memograd.rewards.spec import REWARDS, SCORES, get_reward, parse_rewards, with_absolute_files
 from memograd.rewards.user_code import needed_columns
 
 __all__ = [

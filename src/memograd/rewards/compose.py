@@ -243,11 +243,11 @@ def _check_lengths(columns: Mapping[str, Sequence[Any]], size: int) -> None:
             raise BadInput(f"`{column}` has {len(entries)} entries for {size} rollouts.")
 
 
-def _some_ids(rollout_ids: Sequence[str], shown: int = 8) -> str:
+def _some_ids(rollout_ids: Sequence[str]) -> str:
     if not rollout_ids:
         return "no rollouts"
-    more = f" and {len(rollout_ids) - shown} more" if len(rollout_ids) > shown else ""
-    return f"rollouts {', '.join(rollout_ids[:shown])}{more}"
+    more = f" and {len(rollout_ids) - 8} more" if len(rollout_ids) > 8 else ""
+    return f"rollouts {', '.join(rollout_ids[:8])}{more}"
 
 
 ENVIRONMENT = "environment"

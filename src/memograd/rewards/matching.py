@@ -1,31 +1,99 @@
-"""Is the answer right, as a text or as a number; and which part of a completion is the answer.
+"""Is the answer right, as a text or as a number; which part of a completion it is, and its words.
 
 Both compare the `answer_part` of a completion with the row's `answer` (one, or a list of which each
 is right) and give 1 or 0. Models that reason first are asked to end with `<answer>...</answer>`;
 where the last such part exists, only it is compared. A completion without the tags is an answer as
 a whole.
 
+A Han character or a kana is a word of its own (they are written without blanks); every other
+script gives words by its letters and digits. Full-width forms and capitals are folded (NFKC, case).
+The published answer metrics (`overlap`) split on blanks instead, so a Chinese sentence would be one
+token and a correct answer with one more character would score 0. Our only extension to them
+(`separate_cjk`): in a text with CJK writing, every Han character and every kana is a token of its
+own, full-width forms become their ASCII twins, and CJK punctuation separates. A text without CJK
+writing comes back unchanged, so the official numbers on English data stay the official numbers.
+Korean keeps its blanks.
+
 The number that is compared is the last of a text, however it is written: Arabic digits of any
 width, with thousands separators, decimals, a sign, an exponent, and the Chinese multipliers (3.5万,
 3万5千) behind them. Chinese numerals (三百二十五, 两万, 三点五, 负七) are read only where a text
 has no Arabic digit, because 一 is also a part of ordinary words (一起).
 
-Invariants: writing the same answer in another width, case or spacing, or the same number in Arabic,
-full-width or Chinese digits, never changes the score; text outside the last answer tags never
-changes a comparison; of several right answers the one that scores best counts. The Chinese writing
-of a whole number is read back as that number (property test in `tests/rewards/test_numbers.py`), in
-its short spoken form too: a digit right behind a unit counts tenths of that unit (一万五 is 15,000,
-一万零五 is 10,005).
+Invariants: words are a function of the text alone, and a Chinese sentence is never one word;
+writing the same answer in another width, case or spacing, or the same number in Arabic, full-width
+or Chinese digits, never changes the score; text outside the last answer tags never changes a
+comparison; of several right answers the one that scores best counts. The Chinese writing of a whole
+number is read back as that number (property test in `tests/rewards/test_numbers.py`), in its short
+spoken form too: a digit right behind a unit counts tenths of that unit (一万五 is 15,000, 一万零五
+is 10,005).
 """
 
 from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 
+import regex
+
 from memograd.errors import BadInput
-from memograd.rewards.words import folded
+
+_WORD = regex.compile(
+    r"[\p{Han}\p{Hiragana}\p{Katakana}]"
+    r"|[[\p{L}\p{M}\p{N}]--[\p{Han}\p{Hiragana}\p{Katakana}]]+(?:['’][\p{Latin}]+)*",
+    regex.VERSION1,
+)
+_JOINED = r"[[\p{L}\p{N}_]--[\p{Han}\p{Hiragana}\p{Katakana}]]"
+
+
+def folded(text: str) -> str:
+    """The text in one form: full width as half width, small letters, single blanks."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def words(text: str) -> list[str]:
+    """The words of `text`, folded, in their order."""
+    return [str(word) for word in _WORD.findall(folded(text))]
+
+
+def has_phrase(text: str, phrase: str) -> bool:
+    """Whether the folded text has the phrase, not as a piece of a longer Latin word.
+
+    因此 is found anywhere; "so" is not found in "sofa".
+    """
+    wanted = regex.escape(folded(phrase), literal_spaces=True)
+    pattern = rf"(?<!{_JOINED}(?={_JOINED})){wanted}(?!(?<={_JOINED}){_JOINED})"
+    return bool(wanted) and bool(regex.search(pattern, folded(text), regex.VERSION1))
+
+
+_CJK_CHARACTER = r"[\p{Han}\p{Hiragana}\p{Katakana}ー]"
+_CJK_WRITING = regex.compile(rf"{_CJK_CHARACTER}|[\u3001-\u303f\uff01-\uffef]")
+_CHARACTER = regex.compile(_CJK_CHARACTER)
+_WIDE_PUNCTUATION = regex.compile(r"(?![\x00-\x7f])\p{P}")
+
+
+def separate_cjk(text: str) -> str:
+    """Put blanks around every CJK character; a text without CJK writing is returned as it is.
+
+    CJK writing is a Han character, a kana, or CJK or full-width punctuation.
+    `"2023年5月7日，北京。"` becomes the blank-separated tokens `2023 年 5 月 7 日 北 京`.
+    """
+    if not _CJK_WRITING.search(text):
+        return text
+    without_punctuation = _WIDE_PUNCTUATION.sub(" ", text)
+    half_width = unicodedata.normalize("NFKC", without_punctuation)
+    return str(_CHARACTER.sub(r" \g<0> ", half_width))
+
+
+def require_texts(completions: Sequence[object]) -> None:
+    """Raise `BadInput` that names the first completion which is not a string."""
+    for index, value in enumerate(completions):
+        if not isinstance(value, str):
+            raise BadInput(
+                f"`completions` must hold texts; entry {index} is {type(value).__name__} "
+                f"({value!r})."
+            )
 
 
 def exact_match(completion: str, answer: str | float | list[str | float]) -> float:

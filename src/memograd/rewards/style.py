@@ -4,8 +4,8 @@ Each score is a pure function of one completion (and of the row's column that it
 after the star are settings of a run: `length(low=40, high=60)`.
 
 Language means script: 中文 against English is seen, German against English is not. Words are
-counted as in `words`, a Han character one and a Latin word one, so a Chinese answer that names a
-brand in Latin letters keeps nearly all of its score; numbers and punctuation belong to all.
+counted by `words`, a Han character one and a Latin word one, so a Chinese answer that names a brand
+in Latin letters keeps nearly all of its score; numbers and punctuation belong to all.
 
 Invariants: scores lie in [0, 1], the penalty in [-1, 0], for any text; a Chinese text is measured
 in characters where an English one is in words; a text of one script alone scores 1 for it and 0 for
@@ -19,7 +19,7 @@ from collections import Counter
 import regex
 
 from memograd.errors import BadInput
-from memograd.rewards.words import has_phrase, words
+from memograd.rewards.matching import has_phrase, words
 
 _INSIDE = r"(?:(?!</?(?:think|answer)>).)*"
 THINK_AND_ANSWER = rf"\s*<think>{_INSIDE}</think>\s*<answer>{_INSIDE}</answer>\s*"

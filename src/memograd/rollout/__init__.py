@@ -2,7 +2,7 @@
 episodes of several turns are played.
 
 A policy is whatever samples (`lockstep.Sampler`). The modules of multi-turn play (`episode`,
-`lockstep`, `environment`, `branches`,...) are imported by their names.
+`lockstep`, `environment`,...) are imported by their names.
 """
 
 from memograd.rollout.token_tree import TokenTree

@@ -54,9 +54,7 @@ def _by_its_job(folder: RunFolder, task: Task, recipe: Recipe[Any, Any], asked: 
     config: Any = stored_config(folder, task.settings)
     if isinstance(config, TrainConfig):  # the servers that it was drawn from may be gone
         config = config.model_copy(update={"sampler": SamplerConfig()})
-    checkpoint = folder.latest_checkpoint()
-    if checkpoint is None:
-        raise BadInput(f"{run} has no complete checkpoint yet; train it first (resume={run}).")
+    checkpoint = folder.trained_checkpoint()
     if data is not None:
         if not hasattr(config, "text"):
             raise BadInput(f"{run} is a run of {task.name}, which takes no --data.")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memograd.tasks.base.progress import console
-from memograd.warm_start.preference_rows import read_preference_rows
+from memograd.warm_start.rows import read_preference_rows
 from memograd.warm_start.settings import DpoSettings
 from memograd.warm_start.tokens import preference_ids
 from memograd.warm_start.training import (

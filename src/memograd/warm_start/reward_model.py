@@ -34,7 +34,6 @@ from memograd.reward_model.length import LengthControl
 from memograd.reward_model.model import RewardModel
 from memograd.tasks.base.progress import console
 from memograd.warm_start.merge import NumberType, check_free, merged_weights, write_model
-from memograd.warm_start.preference_rows import PreferenceRow
 from memograd.warm_start.reward_model_rows import (
     LEARNT,
     learnt_by,
@@ -44,11 +43,9 @@ from memograd.warm_start.reward_model_rows import (
     without_trained,
     write_learnt,
 )
-from memograd.warm_start.rows import Rows
+from memograd.warm_start.rows import SAME_WHEN_CUT, PreferenceRow, Rows
 from memograd.warm_start.settings import RewardModelSettings
 from memograd.warm_start.training import begin, create_run, train
-
-SAME_WHEN_CUT = "chosen and rejected are the same within max_length"
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ TRL read.
 
 The unit of the split is the conversation: the first thing the user said (of a text prompt, all of
 it), without differences of case and spaces. So a prompt, and a chat that goes on from it, are on
-one side together. What is left out is counted and listed by line: what `preference_rows` leaves out
-(repeated, equal, empty), pairs that say the opposite of an earlier one, and training pairs whose
-conversation is held out.
+one side together. What is left out is counted and listed by line: what `read_preference_rows`
+leaves out (repeated, equal, empty), pairs that say the opposite of an earlier one, and training
+pairs whose conversation is held out.
 
 Invariants: no conversation is on both sides, and which side it is on depends on its words alone;
 reading what `convert` wrote gives the pairs that were used, and every line of the input is in the
@@ -28,8 +28,7 @@ from pathlib import Path
 
 from memograd.data.record_files import as_lines, check_new, write_new
 from memograd.errors import BadInput
-from memograd.warm_start.preference_rows import PreferenceRow, read_preference_rows
-from memograd.warm_start.rows import Rows
+from memograd.warm_start.rows import PreferenceRow, Rows, read_preference_rows
 
 OPPOSITE = "the opposite of an earlier row"
 

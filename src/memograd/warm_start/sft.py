@@ -27,8 +27,8 @@ from transformers import DynamicCache, PreTrainedModel
 from memograd.data import ConversationSplit, select_conversations, split_by_conversation
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.token_logprobs import body_of
-from memograd.policy.tool_template import use_tool_template
 from memograd.rewards.matching import accepted_answers
+from memograd.rollout.tool_calls import use_tool_template
 from memograd.rollout.types import Message
 from memograd.tasks.base.progress import console
 from memograd.tasks.memory_qa.setup import (

@@ -16,11 +16,9 @@ from typing import cast
 from memograd.errors import BadInput
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout.chat_ids import ChatIds
-from memograd.warm_start.preference_rows import PreferenceRow
-from memograd.warm_start.rows import R, Rows, SftRow
+from memograd.warm_start.rows import SAME_WHEN_CUT, PreferenceRow, R, Rows, SftRow
 
 NO_ROOM = "the prompt alone fills max_length"
-SAME_WHEN_CUT = "chosen and rejected are the same within max_length"
 IGNORED = -100
 """The label of a token that is no target, as transformers and TRL write it."""
 

@@ -266,6 +266,6 @@ def sentence(text: str) -> str:
     return re.sub(r"(^|[.?!] )([a-z])", lambda match: match[1] + match[2].upper(), text)
 
 
-def lower_first(text: str, *, keep: bool) -> str:
-    """The text to follow a comma; `keep` where it begins with a name."""
-    return text if keep else text[:1].lower() + text[1:]
+def lower_first(text: str) -> str:
+    """The text to follow a comma."""
+    return text[:1].lower() + text[1:]

@@ -11,13 +11,21 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from memograd.data.lifelog.calendar import CalendarValue, coming_day, past_day
 from memograd.data.lifelog.forms import FormWording, Said
-from memograd.data.lifelog.kinds import PET, FactKind
 from memograd.data.lifelog.scribe import Scribe, ToldClause, Written
 from memograd.data.lifelog.settings import LifelogSettings
 from memograd.data.lifelog.types import GoldOp
-from memograd.data.lifelog.world import CarriedValue, CastMember, LifeWorld, Slot
+from memograd.data.lifelog.world import (
+    PET,
+    CalendarValue,
+    CarriedValue,
+    CastMember,
+    FactKind,
+    LifeWorld,
+    Slot,
+    coming_day,
+    past_day,
+)
 from memograd.memory.records.operations import OpKind
 
 RECENT = 4  # statements within which a slip is corrected
@@ -110,7 +118,7 @@ class Life:
             if value is None:
                 continue
             slot = world.open_slot(person, kind, key)
-            slots = self._slots(kind, key, value)
+            slots = self._slots(key, value)
             clause = ToldClause(world.form(wording.tell), person, slots)
             frame = rng.choice(self._frames.hearsay.of(world.split))
             gossip = world.form(self._frames.gossip)
@@ -130,7 +138,7 @@ class Life:
         form = world.form(world.wording(slot.kind).tell, without=held.form)
         if slot.kind.event and held.when is None:
             return False
-        slots = self._slots(slot.kind, slot.key, _absolute(held.value))
+        slots = self._slots(slot.key, _absolute(held.value))
         if held.when:
             slots["when"] = _absolute(held.when)
         if held.detail:
@@ -152,7 +160,7 @@ class Life:
         rng, world = self._rng, self._world
         wording = world.wording(slot.kind)
         gold = GoldOp(OpKind.DELETE, held.carrier)
-        slots = self._slots(slot.kind, slot.key, _absolute(held.value))
+        slots = self._slots(slot.key, _absolute(held.value))
         if wording.topic and rng.random() < 0.7:
             frame = rng.choice(self._frames.forget_topic.of(world.split))
             topic = ToldClause(world.form(wording.topic), slot.person, slots)
@@ -183,7 +191,7 @@ class Life:
         value = self._draw(person, kind, key)
         if value is None:
             return False
-        slots = self._slots(kind, key, value)
+        slots = self._slots(key, value)
         detail = when = None
         if kind.event:
             when = past_day(self._rng, self._scribe.time.date(), world.language.code)
@@ -205,7 +213,7 @@ class Life:
             return False
         world = self._world
         form = world.form(world.wording(slot.kind).change)
-        slots = self._slots(slot.kind, slot.key, value) | {"old": _absolute(held.value)}
+        slots = self._slots(slot.key, value) | {"old": _absolute(held.value)}
         when = past_day(self._rng, self._scribe.time.date(), world.language.code)
         clause = ToldClause(form, slot.person, slots | {"when": when})
         written = self._scribe.fact(clause, GoldOp(OpKind.UPDATE, held.carrier))
@@ -227,7 +235,7 @@ class Life:
         world, wording = self._world, self._world.wording(slot.kind)
         form = world.form(wording.more)
         detail = CalendarValue.plain(self._rng.choice(wording.details))
-        slots = self._slots(slot.kind, slot.key, _absolute(held.value)) | {"d": detail}
+        slots = self._slots(slot.key, _absolute(held.value)) | {"d": detail}
         clause = ToldClause(form, slot.person, slots)
         written = self._scribe.fact(clause, GoldOp(OpKind.UPDATE, held.carrier))
         held.carrier, held.said_at, held.by_name = written.id, written.place, written.by_name
@@ -264,7 +272,7 @@ class Life:
             if drawn is None:
                 return False
             value, when = drawn, None
-        slots = self._slots(slot.kind, slot.key, value)
+        slots = self._slots(slot.key, value)
         if slot.kind.event and when and held.detail:
             slots |= {"when": when, "d": held.detail}
         form = world.form(wording.tell)
@@ -284,7 +292,7 @@ class Life:
         if found is None:
             return False
         slot, held = found
-        slots = self._slots(slot.kind, slot.key, _absolute(held.value))
+        slots = self._slots(slot.key, _absolute(held.value))
         clause = ToldClause(
             self._world.form(self._world.wording(slot.kind).end), slot.person, slots
         )
@@ -371,7 +379,7 @@ class Life:
     def _told_of(self, person: CastMember, kind: FactKind) -> int:
         return sum(slot.person is person and slot.kind is kind for slot in self._world.slots)
 
-    def _slots(self, kind: FactKind, key: str, value: CalendarValue) -> dict[str, CalendarValue]:
+    def _slots(self, key: str, value: CalendarValue) -> dict[str, CalendarValue]:
         return {"v": value, "k": CalendarValue.plain(key)} if key else {"v": value}
 
     def _shuffled(self, talk: Sequence[Said]) -> list[Said]:

@@ -18,12 +18,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memograd.data.conversation import Question
-from memograd.data.lifelog.calendar import CalendarValue
 from memograd.data.lifelog.forms import Forms, by_name, fill, lower_first, sentence
-from memograd.data.lifelog.kinds import KINDS
 from memograd.data.lifelog.scribe import Scribe
 from memograd.data.lifelog.types import Probe
-from memograd.data.lifelog.world import CarriedValue, CastMember, LifeWorld, Slot
+from memograd.data.lifelog.world import (
+    KINDS,
+    CalendarValue,
+    CarriedValue,
+    CastMember,
+    LifeWorld,
+    Slot,
+)
 
 # How often an exam tries each category.
 CATEGORIES = {
@@ -270,7 +275,7 @@ class Examiner:
             return None
         second = two.text
         if self._language == "en":
-            second = lower_first(second, keep=False)
+            second = lower_first(second)
         text = self._world.form(self._frames.ask_both).format(one=one.text, two=second)
         answer = self._world.language.comma.join((one.answer or "", two.answer or ""))
         misleading = tuple(dict.fromkeys((*one.misleading, *two.misleading)))

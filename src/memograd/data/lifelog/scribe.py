@@ -10,7 +10,6 @@ import random
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from memograd.data.lifelog.calendar import CalendarValue
 from memograd.data.lifelog.forms import (
     Naming,
     Said,
@@ -22,7 +21,7 @@ from memograd.data.lifelog.forms import (
     with_articles,
 )
 from memograd.data.lifelog.types import GoldOp, ToldStatement
-from memograd.data.lifelog.world import CastMember, LifeWorld
+from memograd.data.lifelog.world import CalendarValue, CastMember, LifeWorld
 from memograd.memory import RawTurn
 
 BARE = 0.55  # share of facts that stand alone, without a frame around them

@@ -4,22 +4,30 @@ A `Lifelog` is a conversation with two things more than any transcript has: the 
 reader finds in it, one by one, in the order in which they were told, and *probes*, questions that
 know which statements they need and which would mislead. Generated logs also know the gold
 operation of each statement. A real conversation becomes a log by `lifelog_of`: every turn is a
-statement, every question with evidence a probe, and `gold` is None.
+statement, every question with evidence a probe, and `gold` is None. Files hold one log a line, in
+the format of `docs/lifelog.md`.
 
 Invariants: statements stand in the order of telling; a probe's statements exist and were told
 before it is asked; a gold target is an earlier statement; the needed statements of a real
-conversation's probe are exactly its evidence.
+conversation's probe are exactly its evidence; what `write_lifelogs` writes, `read_lifelogs` reads
+back equal, and a line that is wrong is BadInput with its number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 from memograd.data.conversation import Conversation, Question
+from memograd.data.record_files import as_lines, field, iso_time, json_lines, typed, write_whole
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.records.operations import OpKind
+
+LANGUAGES = ("en", "zh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,4 +169,189 @@ def lifelog_of(conversation: Conversation, language: str) -> Lifelog:
         turns=conversation.turns,
         statements=tuple(statements),
         probes=tuple(probes),
+    )
+
+
+def write_lifelogs(logs: Iterable[Lifelog], path: Path | str) -> None:
+    """One log a line; raises BadInput when the file cannot be written."""
+    try:
+        write_whole(Path(path), as_lines(map(_log_to_json, logs)).encode())
+    except OSError as error:
+        raise BadInput(f"The file {path} cannot be written ({error.strerror}).") from None
+
+
+def read_lifelogs(path: Path | str) -> list[Lifelog]:
+    """The logs of a file; raises BadInput, naming file and line, where it is not in the format."""
+    if not Path(path).exists():
+        raise BadInput(
+            f"There is no file {path}: make one with `memograd data generate --out {path}`."
+        )
+    logs: dict[str, Lifelog] = {}
+    for number, record in json_lines(Path(path), "life logs"):
+        where = f"{path}:{number}"
+        log = _log_from_json(record, where)
+        if log.id in logs:
+            raise BadInput(f"{where} has the id {log.id!r} of an earlier log: rename one of them.")
+        logs[log.id] = log
+    if not logs:
+        raise BadInput(f"The file {path} holds no life log.")
+    return list(logs.values())
+
+
+def _log_to_json(log: Lifelog) -> dict[str, Any]:
+    return {
+        "id": log.id,
+        "language": log.language,
+        "speakers": list(log.speakers),
+        "turns": [turn.to_json() for turn in log.turns],
+        "statements": [_statement_to_json(statement) for statement in log.statements],
+        "probes": [_probe_to_json(probe) for probe in log.probes],
+    }
+
+
+def _statement_to_json(statement: ToldStatement) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "id": statement.id,
+        "turn_id": statement.turn_id,
+        "text": statement.text,
+        "told_at": statement.told_at.isoformat(),
+    }
+    if statement.gold is not None:
+        values["gold"] = {"kind": statement.gold.kind.value}
+        if statement.gold.target is not None:
+            values["gold"]["target"] = statement.gold.target
+    if statement.retracts:
+        values["retracts"] = True
+    if statement.subject:
+        values["subject"] = statement.subject
+    return values
+
+
+def _probe_to_json(probe: Probe) -> dict[str, Any]:
+    question = probe.question
+    values: dict[str, Any] = {
+        "id": question.id,
+        "question": question.text,
+        "answer": question.answer,
+        "category": question.category,
+        "asked_at": probe.asked_at.isoformat(),
+        "evidence": list(question.evidence),
+        "needed": list(probe.needed),
+        "misleading": list(probe.misleading),
+    }
+    if question.adversarial:
+        values["adversarial"] = True
+    if question.adversarial_answer is not None:
+        values["adversarial_answer"] = question.adversarial_answer
+    if question.choices:
+        values["choices"] = list(question.choices)
+    if question.accepted:
+        values["accepted"] = list(question.accepted)
+    return values
+
+
+def _log_from_json(record: Any, where: str) -> Lifelog:
+    language = field(record, "language", str, where)
+    if language not in LANGUAGES:
+        raise BadInput(f"{where} has the language {language!r}: it must be en or zh.")
+    speakers = _texts(record, "speakers", where)
+    if len(speakers) != 2:
+        raise BadInput(f"{where} has {len(speakers)} speakers: there must be two.")
+    parts: dict[str, list[Any]] = {
+        key: field(record, key, list, where) for key in ("turns", "statements", "probes")
+    }
+    turns = [_turn(one, f"{where}, turn {place}") for place, one in enumerate(parts["turns"])]
+    statements = [
+        _statement(one, f"{where}, statement {place}")
+        for place, one in enumerate(parts["statements"])
+    ]
+    probes = [_probe(one, f"{where}, probe {place}") for place, one in enumerate(parts["probes"])]
+    # Checked here, since a log compares the times, and everything else goes by the ids.
+    times = [*(turn.time for turn in turns), *(one.told_at for one in statements)]
+    times += [probe.asked_at for probe in probes]
+    if len({time.tzinfo is None for time in times if time}) > 1:
+        raise BadInput(f"{where} has times with and without a time zone: write all of one kind.")
+    heard = {turn.id for turn in turns}
+    if len(heard) < len(turns):
+        raise BadInput(f"{where} has two turns with the same id: give each its own.")
+    if len({probe.question.id for probe in probes}) < len(probes):
+        raise BadInput(f"{where} has two questions with the same id: give each its own.")
+    for probe in probes:
+        for name in probe.question.evidence:
+            if name not in heard:
+                raise BadInput(
+                    f"{where}: the evidence of {probe.question.id!r} names {name!r}, which is the"
+                    " id of no turn."
+                )
+    try:
+        return Lifelog(
+            id=field(record, "id", str, where),
+            language=language,
+            speakers=(speakers[0], speakers[1]),
+            turns=tuple(turns),
+            statements=tuple(statements),
+            probes=tuple(probes),
+        )
+    except BadInput as error:
+        message = str(error)
+        raise BadInput(message if where in message else f"{where}: {message}") from None
+
+
+def _turn(record: Any, where: str) -> RawTurn:
+    for key in ("id", "speaker", "text"):
+        field(record, key, str, where)
+    field(record, "session", int, where)
+    if "time" in record:
+        iso_time(record, "time", where)
+    if "caption" in record:
+        field(record, "caption", str, where)
+    return RawTurn.from_json(record)
+
+
+def _statement(record: Any, where: str) -> ToldStatement:
+    return ToldStatement(
+        id=field(record, "id", str, where),
+        turn_id=field(record, "turn_id", str, where),
+        text=field(record, "text", str, where),
+        told_at=iso_time(record, "told_at", where),
+        gold=_gold(record["gold"], where) if "gold" in record else None,
+        retracts=field(record, "retracts", bool, where) if "retracts" in record else False,
+        subject=field(record, "subject", str, where) if "subject" in record else "",
+    )
+
+
+def _gold(record: Any, where: str) -> GoldOp:
+    kind = field(record, "kind", str, f"the gold operation of {where}")
+    if kind not in OpKind.__members__:
+        raise BadInput(f"{where} has the gold operation {kind!r}: {', '.join(OpKind)} are known.")
+    target = field(record, "target", str, where) if "target" in record else None
+    if target is None and kind in (OpKind.UPDATE, OpKind.DELETE):
+        raise BadInput(f"{where} has the gold operation {kind} without a target: say of what.")
+    return GoldOp(OpKind(kind), target)
+
+
+def _probe(record: Any, where: str) -> Probe:
+    question = Question(
+        id=field(record, "id", str, where),
+        text=field(record, "question", str, where),
+        answer=field(record, "answer", str, where),
+        category=field(record, "category", str, where),
+        evidence=_texts(record, "evidence", where),
+        adversarial=field(record, "adversarial", bool, where) if "adversarial" in record else False,
+        adversarial_answer=(
+            field(record, "adversarial_answer", str, where)
+            if "adversarial_answer" in record
+            else None
+        ),
+        asked_at=iso_time(record, "asked_at", where),
+        choices=_texts(record, "choices", where) if "choices" in record else (),
+        accepted=_texts(record, "accepted", where) if "accepted" in record else (),
+    )
+    return Probe(question, _texts(record, "needed", where), _texts(record, "misleading", where))
+
+
+def _texts(record: Any, key: str, where: str) -> tuple[str, ...]:
+    return tuple(
+        typed(one, str, f"an entry of {key!r} in {where}")
+        for one in field(record, key, list, where)
     )

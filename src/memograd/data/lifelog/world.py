@@ -1,9 +1,19 @@
 """What is true in a life at a moment, and which statements carry it: the careful keeper's memory.
 
+A `FactKind` is what people tell about themselves and each other, without words: who has such an
+attribute, how it behaves (one value or several at once, one for each key, dated, an event that
+happens once) and how much later questions care about it. The words stand in `english.toml` and
+`chinese.toml`, under the same names. A day is told as people point at it, in either language, and
+kept as the date that a reader writes instead.
+
 A `Slot` is one attribute of one person (with a key where the kind has some). While it is `held`,
 one statement carries its value; what said the same, and what said something else, is kept apart,
-since questions need the one and are misled by the other. Invariant: at any moment the carriers of
-all held slots, next to the introductions, are exactly what the gold operations leave in a memory.
+since questions need the one and are misled by the other.
+
+Invariants: each kind has its wording in both languages, and kinds that are held out are told in
+tests only; a date follows from the words and the day of speaking alone; at any moment the carriers
+of all held slots, next to the introductions, are exactly what the gold operations leave in a
+memory.
 """
 
 from __future__ import annotations
@@ -11,11 +21,180 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 
-from memograd.data.lifelog.calendar import CalendarValue
 from memograd.data.lifelog.forms import Forms, FormWording, Language, SplitName, Texts, held_apart
-from memograd.data.lifelog.kinds import ATTRIBUTES, EVENTS, FactKind
+from memograd.memory import format_date
+
+USER, ADULT, CHILD, PET = "user", "adult", "child", "pet"
+GROWN = (USER, ADULT)
+HUMAN = (USER, ADULT, CHILD)
+
+
+@dataclass(frozen=True, slots=True)
+class FactKind:
+    """One attribute or one sort of event.
+
+    owners: which members of the cast have it. interest: how often it is asked for, relative to the
+    others. many: several values at once, each a fact of its own. dated: the value is a day to come.
+    event: it happened once, on a day, and stays true. excludes: name of a kind that the same person
+    must not have, because one would say something about the other. held_out: only in the split
+    `test`.
+    """
+
+    name: str
+    owners: tuple[str, ...]
+    interest: float
+    many: bool = False
+    dated: bool = False
+    event: bool = False
+    excludes: str = ""
+    held_out: bool = False
+
+
+ATTRIBUTES = (
+    FactKind("job", GROWN, 3.0),
+    FactKind("home", GROWN, 3.0, excludes="address"),
+    FactKind("address", GROWN, 2.5, excludes="home"),
+    FactKind("diet", GROWN, 2.0),
+    FactKind("medication", GROWN, 2.5),
+    FactKind("doctor", GROWN, 1.5),
+    FactKind("car", GROWN, 1.0),
+    FactKind("commute", GROWN, 0.7),
+    FactKind("study", GROWN, 1.2),
+    FactKind("school", (CHILD,), 1.5),
+    FactKind("lessons", HUMAN, 1.2, many=True),
+    FactKind("gym", GROWN, 1.2),
+    FactKind("phone_number", GROWN, 2.0),
+    FactKind("code", (USER,), 2.0),
+    FactKind("place", (USER,), 2.0),
+    FactKind("appointment", HUMAN, 2.5, dated=True),
+    FactKind("trip_plan", GROWN, 2.0),
+    FactKind("contact", (USER,), 1.5),
+    FactKind("favourite", HUMAN, 1.5),
+    FactKind("savings", GROWN, 1.2),
+    FactKind("birthday", HUMAN, 2.0),
+    FactKind("team", HUMAN, 0.8),
+    FactKind("book", HUMAN, 0.5),
+    FactKind("wakes", GROWN, 0.3),
+    FactKind("rent", GROWN, 1.2),
+    FactKind("boss", GROWN, 1.0),
+    FactKind("meeting", GROWN, 1.5),
+    FactKind("pet_food", (PET,), 1.5),
+    FactKind("pet_bed", (PET,), 0.4),
+    FactKind("likes", HUMAN, 1.5, many=True),
+    FactKind("dislikes", HUMAN, 1.2, many=True),
+    FactKind("allergy", HUMAN, 3.0, many=True),
+    FactKind("hobby", HUMAN, 1.2, many=True),
+    FactKind("languages", GROWN, 1.0, many=True),
+    FactKind("emergency", GROWN, 2.5, held_out=True),
+    FactKind("shoe_size", HUMAN, 1.2, held_out=True),
+    FactKind("subscription", GROWN, 1.2, many=True, held_out=True),
+    FactKind("insurance", GROWN, 1.5, held_out=True),
+    FactKind("computer", GROWN, 1.0, held_out=True),
+    FactKind("volunteering", GROWN, 1.2, held_out=True),
+    FactKind("pet_fear", (PET,), 1.0, many=True, held_out=True),
+)
+
+EVENTS = (
+    FactKind("visit", GROWN, 1.5, many=True, event=True),
+    FactKind("check_up", HUMAN, 1.8, many=True, event=True),
+    FactKind("concert", HUMAN, 1.2, many=True, event=True),
+    FactKind("purchase", GROWN, 1.2, many=True, event=True),
+    FactKind("dinner", GROWN, 0.8, many=True, event=True),
+    FactKind("injury", HUMAN, 1.8, many=True, event=True),
+    FactKind("interview", GROWN, 1.5, many=True, event=True),
+    FactKind("gift", HUMAN, 1.0, many=True, event=True),
+    FactKind("lost", HUMAN, 1.0, many=True, event=True),
+    FactKind("exam", GROWN, 1.5, many=True, event=True, held_out=True),
+    FactKind("repair", GROWN, 1.0, many=True, event=True, held_out=True),
+)
+
+KINDS = {kind.name: kind for kind in (*ATTRIBUTES, *EVENTS)}
+
+
+ENGLISH_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+CHINESE_DAYS = "一二三四五六日"
+CHINESE_AGO = {2: "前天", 3: "三天前", 4: "四天前", 5: "五天前", 6: "六天前"}
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarValue:
+    """What fills a slot: as it is said, as a reader writes it, and as the answer to a question.
+
+    day: where it is one.
+    """
+
+    said: str
+    text: str
+    answer: str
+    day: date | None = None
+
+    @classmethod
+    def plain(cls, text: str) -> CalendarValue:
+        """A value that is the same everywhere."""
+        return cls(text, text, text)
+
+
+def write_date(day: date, language: str) -> str:
+    """`7 May 2023`, `2023年5月7日`."""
+    if language == "zh":
+        return f"{day.year}年{day.month}月{day.day}日"
+    return format_date(day)
+
+
+def dated(day: date, said: str, language: str) -> CalendarValue:
+    """`said`, written as the absolute date."""
+    written = write_date(day, language)
+    return CalendarValue(said, written if language == "zh" else f"on {written}", written, day)
+
+
+def past_day(rng: random.Random, today: date, language: str) -> CalendarValue:
+    """A day of the last three weeks, as people point back at it."""
+    back = rng.choice((1, 1, 2, 3, 4, 5, 6, 7, 9, 11, 14, 16, 20))
+    day = today - timedelta(days=back)
+    return dated(day, past_words(day, today, language, rng.random() < 0.5), language)
+
+
+def past_words(day: date, today: date, language: str, by_weekday: bool) -> str:
+    """`yesterday`, `last Friday`, `on 5 May`: the words for a day before today."""
+    back = (today - day).days
+    if language == "zh":
+        if back == 1:
+            return "昨天"
+        if back in (7, 14):
+            return "一周前" if back == 7 else "两周前"
+        # 上周五 is the Friday of the calendar week before, whatever today is.
+        monday = today - timedelta(days=today.weekday())
+        if by_weekday and monday - timedelta(days=7) <= day < monday:
+            return f"上周{CHINESE_DAYS[day.weekday()]}"
+        return CHINESE_AGO.get(back, f"{day.month}月{day.day}日")
+    if back in (1, 7, 14):
+        return {1: "yesterday", 7: "a week ago", 14: "two weeks ago"}[back]
+    if back < 7:
+        # "Last Friday", said on a Saturday, could be two different days.
+        if by_weekday and back > 1:
+            return f"last {ENGLISH_DAYS[day.weekday()]}"
+        return {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}[back] + " days ago"
+    return f"on {format_date(day).rpartition(' ')[0]}"
+
+
+def coming_day(rng: random.Random, today: date, language: str) -> CalendarValue:
+    """A day of the next nine weeks, as people point ahead at it."""
+    day = today + timedelta(days=rng.randint(2, 60))
+    ahead = (day - today).days
+    monday = today - timedelta(days=today.weekday())
+    by_weekday = rng.random() < 0.6
+    if language == "zh":
+        if by_weekday and monday + timedelta(days=7) <= day < monday + timedelta(days=14):
+            return dated(day, f"下周{CHINESE_DAYS[day.weekday()]}", language)
+        said = "后天" if ahead == 2 else "两周后" if ahead == 14 else f"{day.month}月{day.day}日"
+        return dated(day, said, language)
+    if by_weekday and ahead < 7:
+        return dated(day, f"this coming {ENGLISH_DAYS[day.weekday()]}", language)
+    if ahead in (2, 14):
+        return dated(day, {2: "in two days", 14: "in two weeks"}[ahead], language)
+    return dated(day, f"on {format_date(day).rpartition(' ')[0]}", language)
 
 
 @dataclass(eq=False)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.errors import BadInput, MemogradError
-from memograd.evaluation.metrics_file import flat, read_metrics
+from memograd.evaluation.run_log import flat, read_metrics
 from memograd.serve.refusals import NotFound
 
 CURVES: Final = ("reward_mean", "loss", "kl", "entropy", "eval_score", "zero_variance_fraction")

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from memograd.evaluation.rollout_view import TokenText, logged_steps, read_rollouts, spans
+from memograd.evaluation.run_log import TokenText, logged_steps, read_rollouts, spans
 from memograd.serve.page import run_files
 from memograd.serve.page.view import PageRefused, View, Viewing
 

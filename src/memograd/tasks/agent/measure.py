@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memograd.evaluation.tables import markdown_table, plain_table
+from memograd.evaluation.report import markdown_table, plain_table
 from memograd.grpo.batch import reward_rollouts
 from memograd.rewards import WeightedReward
 from memograd.rollout.episode import episode_metrics

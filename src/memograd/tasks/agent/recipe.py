@@ -29,7 +29,6 @@ from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Episodes
 from memograd.grpo.run_state import seed_everything
 from memograd.policy.model_policy import ModelPolicy
-from memograd.policy.tool_template import read_template, use_tool_template
 from memograd.rewards import (
     ENVIRONMENT,
     ENVIRONMENT_COLUMN,
@@ -41,6 +40,7 @@ from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.environment import EnvironmentFactory, EnvironmentTask, describe_tools
 from memograd.rollout.episode import Limits, ToolSchema
 from memograd.rollout.lockstep import run_in_lockstep
+from memograd.rollout.tool_calls import read_template, use_tool_template
 from memograd.rollout.types import Message, Rollout
 from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
 from memograd.tasks.agent.settings import AgentTrainConfig

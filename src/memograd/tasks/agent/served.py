@@ -29,11 +29,11 @@ from memograd.grpo import RunFolder
 from memograd.grpo.batch import Draw
 from memograd.grpo.drawing import Attempts
 from memograd.policy.model_policy import ModelPolicy
-from memograd.policy.tool_template import read_template
 from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward, needed_columns
 from memograd.rewards.compose import environment
 from memograd.rewards.spec import with_absolute_files
 from memograd.rollout.episode import episode_metrics
+from memograd.rollout.tool_calls import read_template
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
 from memograd.tasks.agent.recipe import located_episodes

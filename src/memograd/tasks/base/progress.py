@@ -32,7 +32,7 @@ def training_progress(
     console: Console,
     *,
     total: int,
-    describe: Callable[[dict[str, Any]], str] = describe_step,
+    describe: Callable[[dict[str, Any]], str],
 ) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yields what the trainer calls after every step; `describe` makes a short line of it."""
     if not console.is_terminal:

@@ -19,15 +19,14 @@ from typing import Final
 
 import regex
 
-from memograd.data.construction import ConstructionCase
-from memograd.data.conversation import Question
+from memograd.data.conversation import ConstructionCase, Question
 from memograd.data.lifelog.types import Lifelog, Probe, ToldStatement
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.analysis import analyse
 from memograd.memory.language import Language, language_of
 from memograd.memory.records.operations import OpKind
-from memograd.rewards.words import has_phrase
+from memograd.rewards.matching import has_phrase
 
 _BETWEEN_PARTS: Final = regex.compile(r"(?<=\S)(?:, |，|、|; |；)(?=\S)")
 

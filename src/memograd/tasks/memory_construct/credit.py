@@ -39,8 +39,7 @@ from memograd.rewards.mem_alpha import (
     tool_success,
 )
 from memograd.rewards.mem_alpha import MEM_ALPHA_ORIGINAL as ORIGINAL_RULES
-from memograd.tasks.memory_construct.answering import QuestionResult
-from memograd.tasks.memory_construct.walk import BookWalk, Tried
+from memograd.tasks.memory_construct.walk import BookWalk, QuestionResult, Tried
 
 Compared = Literal["answers", "attempts", "chunks_of_attempts"]
 

@@ -35,8 +35,7 @@ from memograd.tasks.memory_construct.credit import (
     local_rewards,
 )
 from memograd.tasks.memory_construct.memory_book import Texts
-from memograd.tasks.memory_construct.view import tools_of
-from memograd.tasks.memory_construct.walk import BookWalk, Rules, Tried
+from memograd.tasks.memory_construct.walk import BookWalk, Rules, Tried, tools_of
 
 if TYPE_CHECKING:
     import torch

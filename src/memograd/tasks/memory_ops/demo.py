@@ -18,7 +18,7 @@ from urllib.parse import quote
 from rich.table import Table
 
 from memograd.data.record_files import as_lines
-from memograd.evaluation.metrics_file import read_metrics
+from memograd.evaluation.run_log import read_metrics
 from memograd.grpo.run_folder import unnamed
 from memograd.memory import Memory, RawTurn
 from memograd.memory.embedders import Embedder
@@ -31,8 +31,12 @@ from memograd.tasks.base.progress import console
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
 from memograd.tasks.memory_ops.learning.head import OperationHead
-from memograd.tasks.memory_ops.logs import evaluation_logs, training_logs
-from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.tasks.memory_ops.material import (
+    EmbeddedLog,
+    embed_logs,
+    evaluation_logs,
+    training_logs,
+)
 from memograd.tasks.memory_ops.measure import TRAINED, methods_of
 from memograd.tasks.memory_ops.recipe import standard_of, train
 from memograd.tasks.memory_ops.settings import OperationsConfig

@@ -22,6 +22,7 @@ from memograd.data.splits import in_common, told_in
 from memograd.errors import BadInput
 from memograd.evaluation.judge import Judge
 from memograd.evaluation.memory_table import MethodResult, compare_methods, write_table
+from memograd.grpo.resume import stored_config
 from memograd.grpo.run_folder import RunFolder
 from memograd.memory.chat.chat_model import ChatModel
 from memograd.memory.configured import configured_chat_model
@@ -45,14 +46,14 @@ from memograd.tasks.memory_ops.baselines.measure import (
     read_and_score,
 )
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
-from memograd.tasks.memory_ops.logs import (
+from memograd.tasks.memory_ops.material import (
+    EmbeddedLog,
+    embed_logs,
     evaluation_logs,
     fingerprint,
     logs_of_files,
-    stored_operations,
     training_logs,
 )
-from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.measure import (
     TRAINED,
     TUNING_LOGS,
@@ -89,10 +90,8 @@ def evaluate_run(
     folder = RunFolder.open(run)
     if folder.task != TASK:
         raise BadInput(f"{run} is a run of {folder.task or 'another task'}, not {TASK}.")
-    config = stored_operations(folder)
-    checkpoint = folder.latest_checkpoint()
-    if checkpoint is None:
-        raise BadInput(f"{run} has no complete checkpoint yet; train it first (resume={run}).")
+    config = stored_config(folder, OperationsConfig)
+    checkpoint = folder.trained_checkpoint()
     known = training_logs(config)
     stored = folder.read_data()
     if config.data and stored and stored.get("sha256") != fingerprint(known):

@@ -1,26 +1,43 @@
-"""Life logs ready for walking, and the memory of one walk through a log.
+"""The life logs that a memory policy is trained and measured on, ready for walking.
+
+They are generated, or from files. Logs of generated training data and of held-out data share no
+wording, no name and some not even the attributes.
 
 Every statement becomes a fact, every text has its vector and terms. A statement's subject is found
 in its text, as the running memory's reader does it: the generator names none for small talk, so its
-own word for it would tell what is not worth remembering. `LogMemory` makes items exactly as the
-running memory does, and knows the statement whose text each carries now: an UPDATE replaces the
-text, so what the item said before is carried no longer.
+own word for it would tell what is not worth remembering. `LogMemory`, the memory of one walk
+through a log, makes items exactly as the running memory does, and knows the statement whose text
+each carries now: an UPDATE replaces the text, so what the item said before is carried no longer.
 
-Invariants: a statement becomes the same fact, and is searched by the same vector and terms, as the
-running memory would make of it; forks never see each other's changes; `carried` names exactly the
-living items.
+Invariants: no log that is measured was trained on, under whatever id, and where the held-out forms
+are measured they were not trained on; a statement becomes the same fact, and is searched by the
+same vector and terms, as the running memory would make of it; forks never see each other's changes;
+`carried` names exactly the living items.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
 
-from memograd.data.lifelog.types import Lifelog, Probe
+from memograd.data.detect import load_any
+from memograd.data.lifelog import (
+    Lifelog,
+    LifelogSettings,
+    Probe,
+    generate_in_languages,
+    lifelog_of,
+    read_lifelogs,
+)
+from memograd.data.splits import in_common, told_in
 from memograd.errors import BadInput
 from memograd.memory.analysis import analyse
 from memograd.memory.embedders import Embedder
@@ -35,9 +52,12 @@ from memograd.memory.search import Hit, Query
 from memograd.memory.search.related import find_related
 from memograd.memory.state import MemoryState
 from memograd.memory.statements import parse_statement
+from memograd.tasks.memory_ops.settings import OperationsConfig
 
 View = Literal["statements", "turns"]
 EMBED_BATCH: Final = 256
+EVAL_SEED: Final = 1_000_003  # far from the seeds that people choose for training
+_OF_TEST_SPLIT = re.compile(r"life-(en|zh)-test-")  # as generated logs are called
 
 
 @dataclass(frozen=True)
@@ -257,3 +277,72 @@ def _superseded(log: Lifelog, numbers: dict[str, int]) -> dict[int, int]:
 def _last_told(times: Sequence[datetime], moment: datetime) -> int:
     """Number of the last statement told by then, -1 if none was."""
     return sum(1 for time in times if time <= moment) - 1
+
+
+def training_logs(config: OperationsConfig) -> list[Lifelog]:
+    """The logs to train on; raises BadInput for files that cannot be read."""
+    if config.data:
+        return logs_of_files(config.data)
+    settings = LifelogSettings(split="train")
+    return generate_in_languages(config.logs, config.seed, config.languages, settings)
+
+
+def evaluation_logs(config: OperationsConfig) -> list[Lifelog]:
+    """The logs to measure on.
+
+    Raises BadInput when one of them is trained on too, or its held-out words are.
+    """
+    known = training_logs(config) if config.data else []
+    if not config.eval_data:
+        if told := [log.id for log in known if _OF_TEST_SPLIT.match(log.id)]:
+            raise BadInput(
+                f"data holds {told[0]}, a generated log in the words and names of the split test,"
+                " which the logs to measure on are made of too: generate data with --split train,"
+                " or say with eval_data what to measure on."
+            )
+        settings = LifelogSettings(split="test")
+        return generate_in_languages(config.eval_logs, EVAL_SEED, config.languages, settings)
+    logs = logs_of_files(config.eval_data)
+    if common := sorted(in_common(map(told_in, known), map(told_in, logs))):
+        raise BadInput(
+            f"data and eval_data have {', '.join(common)} in common: what was trained"
+            " on says nothing about other conversations; take it out of one of them."
+        )
+    return logs
+
+
+def logs_of_files(paths: Sequence[Path]) -> list[Lifelog]:
+    """Life logs as they are; conversations with questions turn by turn.
+
+    Raises BadInput for files that cannot be read, hold no log, or a log without statements.
+    """
+    logs: list[Lifelog] = []
+    for path in paths:
+        if is_lifelog_file(path):
+            logs += read_lifelogs(path)
+        else:
+            for conversation in load_any(path):
+                text = " ".join(turn.text for turn in conversation.turns[:20])
+                logs.append(lifelog_of(conversation, language_of(text)))
+    if not logs:
+        raise BadInput(f"{', '.join(map(str, paths))} hold no log and no conversation.")
+    check_statements(logs)
+    return logs
+
+
+def is_lifelog_file(path: Path) -> bool:
+    """Whether the first line of a file is a life log."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            first = json.loads(file.readline())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and {"statements", "probes"} <= set(first)
+
+
+def fingerprint(logs: Sequence[Lifelog]) -> str:
+    """SHA-256 of everything in these logs."""
+    digest = hashlib.sha256()
+    for log in logs:
+        digest.update(json.dumps(asdict(log), default=str, sort_keys=True).encode())
+    return digest.hexdigest()

@@ -15,7 +15,7 @@ from typing import Final
 
 from memograd.evaluation.confusion import confusion_to_markdown, plot_confusion
 from memograd.evaluation.memory_table import MethodResult, compare_methods, write_table
-from memograd.evaluation.tables import markdown_table, terminal_table
+from memograd.evaluation.report import markdown_table, terminal_table
 from memograd.memory.manager import RuleManager
 from memograd.memory.manager.trained.files import TrainedHead
 from memograd.tasks.base.progress import console
@@ -94,8 +94,7 @@ def best_gate(logs: Sequence[EmbeddedLog], standard: AnswerStandard) -> float:
     """The threshold with which the novelty gate answers most on these logs."""
 
     def score(threshold: float) -> float:
-        scores = measure("gate", lambda: NoveltyGate(threshold), logs, standard).scores
-        return sum(scores) / max(1, len(scores))
+        return measure("gate", lambda: NoveltyGate(threshold), logs, standard).score
 
     return max(GATES, key=score)
 

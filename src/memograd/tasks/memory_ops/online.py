@@ -29,8 +29,12 @@ from memograd.memory.manager.trained.files import PolicyVersions, TrainedHead
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import measure
 from memograd.tasks.memory_ops.learning.head import OperationHead
-from memograd.tasks.memory_ops.logs import evaluation_logs, training_logs
-from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
+from memograd.tasks.memory_ops.material import (
+    EmbeddedLog,
+    embed_logs,
+    evaluation_logs,
+    training_logs,
+)
 from memograd.tasks.memory_ops.recipe import head_trainer, one_step, standard_of
 from memograd.tasks.memory_ops.settings import OnlineConfig, OperationsConfig
 
@@ -169,8 +173,7 @@ def score(
     standard = standard_of(config)
 
     def answerable(logs: Sequence[EmbeddedLog]) -> float:
-        scores = measure("head", lambda: ByHead(head), logs, standard).scores
-        return sum(scores) / max(1, len(scores))
+        return measure("head", lambda: ByHead(head), logs, standard).score
 
     return Scores(answerable(feedback) if feedback else None, answerable(generated))
 

@@ -39,15 +39,15 @@ from memograd.tasks.memory_ops.learning.algorithms import (
     SupervisedMemoryTrainer,
     TrajectoryMemoryTrainer,
 )
-from memograd.tasks.memory_ops.learning.experience import Decisions, collect
 from memograd.tasks.memory_ops.learning.head import Network, OperationHead
-from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer
-from memograd.tasks.memory_ops.logs import (
+from memograd.tasks.memory_ops.learning.trainer import Decisions, GRPOMemoryTrainer, collect
+from memograd.tasks.memory_ops.material import (
+    EmbeddedLog,
+    embed_logs,
     evaluation_logs,
     fingerprint,
     training_logs,
 )
-from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs
 from memograd.tasks.memory_ops.measure import measure_head, report
 from memograd.tasks.memory_ops.rewards import (
     OperationReward,

@@ -12,7 +12,7 @@ REWARDS = ("worth", "well_formed", "gold_operation")
 
 def __getattr__(name: str) -> Any:
     if name in REWARDS:
-        from memograd.tasks.memory_ops_text import decisions
+        from memograd.tasks.memory_ops_text import recipe
 
-        return getattr(decisions, name)
+        return getattr(recipe, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -48,9 +48,9 @@ from memograd.tasks.base.policy import adapter_of, load_policy
 from memograd.tasks.memory_construct.case import BuildCase, Chunk, grouped_turns
 from memograd.tasks.memory_construct.measure import build
 from memograd.tasks.memory_construct.memory_book import Texts
+from memograd.tasks.memory_construct.recipe import cases, speaker_for
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
-from memograd.tasks.memory_construct.setup import cases, speaker_for
-from memograd.tasks.memory_ops import logs as memory_ops_data
+from memograd.tasks.memory_ops.material import training_logs
 from memograd.tasks.memory_ops.settings import OperationsConfig
 from memograd.tasks.memory_qa.scenarios import KeptItem
 from memograd.tasks.memory_qa.settings import MemoryConfig
@@ -264,7 +264,7 @@ def trained_on(policy: Path) -> set[str] | None:
             }
         if _task(run) == OPERATIONS:
             config = OperationsConfig.model_validate_json(RunFolder.open(run).config_json)
-            return {log.id for log in memory_ops_data.training_logs(config)}
+            return {log.id for log in training_logs(config)}
     except BadInput:  # its data are no longer there
         return None
     return None

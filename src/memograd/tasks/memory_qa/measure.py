@@ -18,7 +18,7 @@ from memograd.evaluation import (
     reports_to_json,
     reports_to_markdown,
 )
-from memograd.evaluation.harness import PolicyAnswers, evaluate_policy
+from memograd.evaluation.metrics import PolicyAnswers, evaluate_policy
 from memograd.policy.model_policy import ModelPolicy
 from memograd.tasks.base.progress import console, counting_progress
 from memograd.tasks.memory_qa.scenarios import MemoryView

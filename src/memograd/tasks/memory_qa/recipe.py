@@ -20,7 +20,7 @@ from memograd.config.load import stored_values
 from memograd.data import Conversation, ConversationSplit, select_conversations
 from memograd.data.splits import Told, in_common, told_in
 from memograd.errors import BadInput
-from memograd.evaluation.harness import PolicyAnswers
+from memograd.evaluation.metrics import PolicyAnswers
 from memograd.grpo import RunFolder
 from memograd.grpo.distributed import World
 from memograd.grpo.resume import begun, stored_config
@@ -181,9 +181,7 @@ def evaluate(run: Path, asked: Evaluation) -> None:
     """
     folder = RunFolder.open(run)
     config, data = _config(folder), asked.data
-    checkpoint = folder.latest_checkpoint()
-    if checkpoint is None:
-        raise BadInput(f"{run} has no complete checkpoint yet; train it first (resume={run})")
+    checkpoint = folder.trained_checkpoint()
     if data is None and not config.train:
         raise BadInput(
             f"{run} was not trained on conversations; name some to ask about with --data FILE"
@@ -224,9 +222,7 @@ def policy_to_measure(
         BadInput: it has none yet, or was trained on one of them.
     """
     folder = RunFolder.open(run)
-    checkpoint = folder.latest_checkpoint()
-    if checkpoint is None:
-        raise BadInput(f"{run} has no complete checkpoint yet; train it first (resume={run})")
+    checkpoint = folder.trained_checkpoint()
     config = _config(folder)
     _refuse_seen(run, _known(config), chosen)
     return config, checkpoint

@@ -32,9 +32,12 @@ from torch.nn import functional
 
 from memograd.memory.relations.rows import ITEMS_A_ROW, RelationRow, RowBuilder, Span
 from memograd.memory.relations.thresholds import Thresholds
-from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS
+from memograd.memory.relations.weights import WORTHS
 from memograd.tasks.relations.questions import AskedDialogue, FactQuestion, Held, value
 from memograd.tasks.relations.rows import (
+    CLOSES,
+    FACT,
+    LEAVES,
     SEGMENTS_A_ROW,
     Examples,
     ItemWording,
@@ -48,10 +51,7 @@ LEAVE, DOUBT, CLOSE = 0, 1, 2  # of an item
 DROP, KEEP = 0, 1  # of a sentence
 KEPT_FROM: Final = 0.5  # share of its words from which a fact is an item of the next message
 
-_CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
-_LEAVING: Final = [number for number in range(len(RELATIONS)) if number not in _CLOSING]
-_FACT: Final = WORTHS.index("fact")
-_NO_FACT: Final = [number for number in range(len(WORTHS)) if number != _FACT]
+_NO_FACT: Final = [number for number in range(len(WORTHS)) if number != FACT]
 _NEVER: Final = -1e4  # log-probability of what cannot be chosen
 
 
@@ -311,13 +311,13 @@ def greedy(
 def closing_odds(relations: torch.Tensor, temperature: float) -> torch.Tensor:
     """Log odds that an item is closed, of logits `[..., 9]`."""
     logits = relations / temperature
-    return logits[..., _CLOSING].logsumexp(-1) - logits[..., _LEAVING].logsumexp(-1)
+    return logits[..., CLOSES].logsumexp(-1) - logits[..., LEAVES].logsumexp(-1)
 
 
 def fact_odds(worths: torch.Tensor, temperature: float) -> torch.Tensor:
     """Log odds that a sentence holds a fact, of logits `[..., 3]`."""
     logits = worths / temperature
-    return logits[..., _FACT] - logits[..., _NO_FACT].logsumexp(-1)
+    return logits[..., FACT] - logits[..., _NO_FACT].logsumexp(-1)
 
 
 def _real(counts: Sequence[int], most: int) -> torch.Tensor:

@@ -32,7 +32,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.evaluation.tables import markdown_table
+from memograd.evaluation.report import markdown_table
 from memograd.memory import Memory
 from memograd.memory.embedders import Embedder, load_embedder
 from memograd.memory.embedders.stored import CachedEmbedder

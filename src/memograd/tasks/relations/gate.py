@@ -1,18 +1,27 @@
-"""Fits the gate of a relation model: what need not be read (`memory/relations/gate.py`).
+"""Fits the gate of a relation model: what need not be read, and what short chat is worth.
 
-The model teaches. Of each turn of a user it says how sure it is at most that an item is closed, and
-a ridge regression finds the log-odds of that in the vectors of the message alone. Of each sentence
-of an assistant it says its worth, and another finds the log-odds of that in what the first layers
-make of it. The bounds are chosen on other authors.
+The model teaches what `memory/relations/gate.py` serves. Of each turn of a user it says how sure it
+is at most that an item is closed, and a ridge regression finds the log-odds of that in the vectors
+of the message alone. Of each sentence of an assistant it says its worth, and another finds the
+log-odds of that in what the first layers make of it. The bounds are chosen on other authors.
 
 What a secret is the model does not know, so dialogues written about secrets teach it: what is no
 fact there and looks like a secret is one, and what other dialogues tell is none. That is a logistic
 regression, whose bound is chosen by the calibrating authors and by those it learns from, each held
 out in turn: the calibrating ones tell few facts that look like secrets.
 
-Invariant: below the bounds lie at most MISSED of the turns in which the manager would close, doubt
+The weights read dialogues in which most messages tell something, and take "no way" or "wifi
+dropped" for facts. Dialogues that they have not read teach another logistic regression what is one,
+of the vectors that the head reads and of the log-odds that the head gives. Chat counts as much as
+all other dialogues together, a sentence of two words as much as one of twenty, for the sentence is
+what the reader keeps or drops.
+
+Invariants: below the bounds lie at most MISSED of the turns in which the manager would close, doubt
 or link an item, and at most MISSED_KEPT of the rows of assistants of which something is kept, on
-the authors that they were chosen by; on those, at most LOST of the facts are taken for secrets.
+the authors that they were chosen by; on those, at most LOST of the facts are taken for secrets. Of
+chat, a sentence is a fact where it overlaps a quotation of the writer's by half; one that the
+writer's user asks to forget, or that holds a secret by its form, teaches nothing; what is measured
+is no part of what was learnt.
 """
 
 from __future__ import annotations
@@ -29,11 +38,11 @@ from memograd.data import Conversation
 from memograd.errors import BadInput
 from memograd.memory.reader.parts import asks, read_of_assistant, read_of_user
 from memograd.memory.reader.sentences import has_secret, may_hold_secret
-from memograd.memory.relations.gate import Gate, Linear, digest
+from memograd.memory.relations.gate import WORTH_SEEN, Gate, Linear, digest
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.rows import Span
-from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS, Weights
-from memograd.tasks.relations.rows import WrittenTurn
+from memograd.memory.relations.weights import WORTHS, Weights
+from memograd.tasks.relations.rows import CLOSES, FACT, WrittenTurn
 from memograd.tasks.relations.wording import holds, spans_of
 
 TURNS: Final = 1_500  # that it is fitted to
@@ -49,8 +58,14 @@ SECRET: Final = "secret"  # the kind of these dialogues
 RIDGE_SECRET: Final = 300.0
 _STEPS: Final = 12
 _LEAST_ODDS: Final = 1e-3
-_FACT: Final = WORTHS.index("fact")
-_CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
+
+# Of short chat.
+CHAT: Final = "chat"  # the kind of these dialogues
+RIDGE_WORTH: Final = 1_000.0  # of the vectors: less costs other dialogues more than chat gains
+FACT_COUNTS: Final = 2.0  # times as much: what is dropped is found by nobody
+RIDGE_SEEN: Final = 10.0  # of the log-odds and lengths
+_WISH: Final = WORTHS.index("forget")
+_LIKELY_WISH: Final = 0.3
 
 
 @dataclass(frozen=True)
@@ -74,7 +89,7 @@ def seen(model: RelationModel, turns: Sequence[WrittenTurn]) -> SeenTurns:
         before = said.before[-3:]
         vectors.append(model.message_vectors(said.text, before)[0])
         items = [fact.item or fact.statement for fact in said.items]
-        closing.append(model.relate(said.text, before, items)[:, _CLOSING].sum(1).max())
+        closing.append(model.relate(said.text, before, items)[:, CLOSES].sum(1).max())
     return SeenTurns(np.stack(vectors), np.array(closing))
 
 
@@ -101,7 +116,7 @@ def answers(model: RelationModel, talks: Sequence[Conversation]) -> Answers:
             sentences = [sentence for _, _, sentence in placed]
             before = said[max(0, number - 3) : number]
             order, seen_ = model.early_vectors(read, before, sentences)
-            told = model.worth(read, before, sentences, role="assistant")[order, _FACT]
+            told = model.worth(read, before, sentences, role="assistant")[order, FACT]
             vectors.append(seen_)
             worth.append(told)
             message += [len(worth)] * len(order)
@@ -342,4 +357,84 @@ def judged_answers(keeps: Linear, found: Answers, keep_above: float) -> MissedAn
     kept = set(found.message[found.worth >= keep_above].tolist())
     return MissedAnswers(
         len(set(found.message.tolist())), len(kept), len(kept - let_in), len(let_in)
+    )
+
+
+@dataclass(frozen=True)
+class Worths:
+    """Of n sentences and clauses of users: what the function sees `[n, 2 hidden + WORTH_SEEN]`,
+    whether each is a fact `[n]`, and whether it stands in a chat `[n]`."""
+
+    seen: np.ndarray
+    fact: np.ndarray
+    chat: np.ndarray
+
+
+def told_worths(model: RelationModel, turns: Sequence[WrittenTurn]) -> Worths:
+    """What users say in these dialogues; model: one without the function."""
+    width = 2 * model.about.hidden + WORTH_SEEN
+    seen, fact, chat = [np.zeros((0, width), np.float32)], [np.zeros(0, bool)], []
+    for said in turns:
+        if said.role != "user" or said.group is not None or said.met or said.kind == SECRET:
+            continue
+        quotes = spans_of([one.quote for one in said.facts], said.text)
+        parts = {
+            text: any(holds(Span(start, end), quote) for quote in quotes)
+            for start, end, text in read_of_user(said.text)
+            if not has_secret(text)
+        }
+        if not parts:
+            continue
+        before = said.before[-3:]
+        order, vectors = model.worth_seen(said.text, before, list(parts))
+        wish = model.worth(said.text, before, list(parts))[order, _WISH]
+        right = np.array(list(parts.values()), bool)[order]
+        told = right | (wish < _LIKELY_WISH)
+        seen.append(vectors[told])
+        fact.append(right[told])
+        chat += [said.kind == CHAT] * int(told.sum())
+    return Worths(np.concatenate(seen), np.concatenate(fact), np.array(chat, bool))
+
+
+def fitted_worth(learnt: Worths) -> Linear:
+    """Raises BadInput where nothing, or everything, is a fact."""
+    if learnt.fact.all() or not learnt.fact.any():
+        raise BadInput("These dialogues tell facts only, or none, so no worth can be learnt.")
+    chats, others = int(learnt.chat.sum()), int((~learnt.chat).sum())
+    counts = np.where(learnt.chat, max(1.0, others / max(chats, 1)), 1.0)
+    counts = np.where(learnt.fact, FACT_COUNTS, 1.0) * counts
+    ridge = np.full(learnt.seen.shape[1], RIDGE_WORTH)
+    ridge[-WORTH_SEEN:] = RIDGE_SEEN
+    corrected = separating(learnt.seen, learnt.fact, ridge, counts)
+    return replace(corrected, least=0.0)  # thresholds of the reader bound it
+
+
+@dataclass(frozen=True)
+class KeptOfChat:
+    """sentences: and clauses of users. facts: of these. kept_facts, kept_others: shares of the
+    facts, and of the others, that reach the bound; before: the same by the head alone."""
+
+    sentences: int
+    facts: int
+    kept_facts: float
+    kept_others: float
+    kept_facts_before: float
+    kept_others_before: float
+
+
+def judged_worth(worth: Linear, found: Worths, keep_above: float) -> KeptOfChat:
+    """What reaches the bound with the function and without it."""
+    least = np.log(keep_above / (1 - keep_above))
+    now, before = worth.scores(found.seen) >= least, found.seen[:, -WORTH_SEEN] >= least
+
+    def share(kept: np.ndarray, of: np.ndarray) -> float:
+        return round(float(kept[of].mean()), 3) if of.any() else 0.0
+
+    return KeptOfChat(
+        len(found.fact),
+        int(found.fact.sum()),
+        share(now, found.fact),
+        share(now, ~found.fact),
+        share(before, found.fact),
+        share(before, ~found.fact),
     )

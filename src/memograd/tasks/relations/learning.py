@@ -17,21 +17,17 @@ import torch
 
 from memograd.memory.embedders.e5_weights import E5Weights
 from memograd.memory.relations.weights import (
-    CLOSING,
-    RELATIONS,
     Weights,
     quantised,
     write_weights,
 )
 from memograd.tasks.base.steps import TrainingBySteps
 from memograd.tasks.relations.network import RelationNetwork, WordTable, batch_of
-from memograd.tasks.relations.rows import Example, Examples
+from memograd.tasks.relations.rows import CLOSES, LEAVES, Example, Examples
 from memograd.tasks.relations.settings import RelationsConfig
 
 STATE_FILE: Final = "trainer_state.pt"
 MODEL_FILE: Final = "relations.npz"
-_CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
-_LEAVING: Final = [number for number in range(len(RELATIONS)) if number not in _CLOSING]
 _HEADS_RATE: Final = 3.0  # how much faster the heads learn, which begin with nothing
 
 
@@ -57,7 +53,7 @@ def losses(
             loss = -logs[row, item, list(right)].logsumexp(0)
             if smooth and len(right) == 1:
                 loss = (1 - smooth) * loss - smooth * logs[row, item].mean()
-            side = _CLOSING if right[0] in _CLOSING else _LEAVING
+            side = CLOSES if right[0] in CLOSES else LEAVES
             loss = loss - config.closing_weight * logs[row, item, side].logsumexp(0)
             total, weights = total + weight * loss, weights + weight
     worth_logs = worths.log_softmax(-1)

@@ -34,11 +34,12 @@ from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.notes import is_doubted
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
-from memograd.memory.relations import CLOSING, RELATIONS, RelationModel, load_relation_model
+from memograd.memory.relations import CLOSING, RelationModel, load_relation_model
 from memograd.memory.relations.gate import Linear
 from memograd.memory.relations.thresholds import changed
 from memograd.tasks.relations.gate import separating
 from memograd.tasks.relations.rows import (
+    CLOSES,
     ROLES,
     STAYS,
     WrittenFact,
@@ -49,7 +50,6 @@ from memograd.tasks.relations.rows import (
 from memograd.tasks.relations.wording import DAY, holds, spans_of
 
 RIDGE: Final = 30.0  # of slopes of standardised evidence
-_CLOSES: Final = [RELATIONS.index(name) for name in CLOSING]
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class _Weighed(Closing):
         closed = [bool(self._behind(item) & touched) for item in items]
         texts = [present(item.text) for item in items]
         read = self._model.relate(heard.turn.text, heard.before, texts)
-        closing = read[:, _CLOSES].sum(1)
+        closing = read[:, CLOSES].sum(1)
         places = stand_out(closing)
         self.found.append(
             Beside(

@@ -7,31 +7,48 @@ when no item is closed. An item counts as closed from a probability on.
 Authors differ in what they call unrelated, beside or a comment, and a memory does the same for all
 three; so the temperature of the relations is that of whether an item is closed.
 
-Invariant: temperatures and the threshold are chosen on the dialogues of even number, and everything
-that is reported is measured on the others.
+Dialogues are also heard from beginning to end: the model decides as a memory does (`decisions`,
+without noise), each message beside the items that its own earlier decisions left. At the end the
+written questions are asked (`questions`).
+
+Invariants: temperatures and the threshold are chosen on the dialogues of even number, and
+everything that is reported is measured on the others; a model that decides every turn as the
+dialogues say answers every question, and is misled by none.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from memograd.evaluation.tables import markdown_table
+from memograd.evaluation.report import markdown_table
+from memograd.memory.embedders.e5_weights import read_e5
 from memograd.memory.relations.model import RelationModel
+from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import CLOSING, RELATIONS, WORTHS, Weights
-from memograd.tasks.relations.rows import WrittenTurn, segments_of, worths_of
+from memograd.tasks.relations.decisions import (
+    CLOSE,
+    LEAVE,
+    Posed,
+    State,
+    by_rule,
+    carried,
+    greedy,
+    posed_as_served,
+)
+from memograd.tasks.relations.questions import AskedDialogue, Held
+from memograd.tasks.relations.rows import CLOSES, FACT, LEAVES, WrittenTurn, segments_of, worths_of
+from memograd.tasks.relations.settings import LaterConfig
 
 THRESHOLDS: Final = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 HARMLESS: Final = 0.97
 """Share of leaving turns that the chosen threshold must leave untouched."""
 
-_CLOSING: Final = [RELATIONS.index(name) for name in CLOSING]
-_LEAVING: Final = [number for number in range(len(RELATIONS)) if number not in _CLOSING]
 _TEMPERATURES: Final = np.geomspace(0.5, 4.0, 61)
 _SHIFTS: Final = [0.25 * n for n in range(-16, 9)]
 _LAST_BIAS: Final = "relations.outer.bias"
@@ -110,12 +127,12 @@ def calibrated(weights: Weights, turns: Sequence[WrittenTurn]) -> Weights:
         replace(weights, about=replace(weights.about, relation_temperature=1, worth_temperature=1))
     )
     relations = related(raw, even) + related(raw, even, before=False)
-    temperature, shift = _best(relations, _gold(even) * 2, [_LEAVING, _CLOSING], _SHIFTS)
+    temperature, shift = _best(relations, _gold(even) * 2, [LEAVES, CLOSES], _SHIFTS)
     worth_temperature, _ = _best(
         valued(raw, even), _gold_worths(even), [[n] for n in range(len(WORTHS))], [0.0]
     )
     bias = weights.vectors[_LAST_BIAS].copy()
-    bias[_CLOSING] += np.float32(shift)
+    bias[CLOSES] += np.float32(shift)
     about = replace(
         weights.about, relation_temperature=temperature, worth_temperature=worth_temperature
     )
@@ -233,7 +250,7 @@ def _decided(
 def _outcome(said: WrittenTurn, found: np.ndarray, threshold: float) -> tuple[bool, bool]:
     """Whether the turn closes something, and whether exactly the right items are closed."""
     wanted = np.array([name in CLOSING for name in said.relations])
-    closed = found[:, _CLOSING].sum(axis=1) > threshold
+    closed = found[:, CLOSES].sum(axis=1) > threshold
     return bool(wanted.any()), bool((wanted == closed).all())
 
 
@@ -280,3 +297,116 @@ def _gold_worths(turns: Sequence[WrittenTurn]) -> list[list[int]]:
 
 def _number(said: WrittenTurn) -> int:
     return int(said.dialogue.rpartition(":")[2])
+
+
+@dataclass(frozen=True)
+class HeardShares:
+    """Shares, of written questions unless it says otherwise. NaN: there is none.
+
+    worth: mean answerability. found: of questions that something answers, how far it is held.
+    misled: of questions that something could mislead. closed: of turns that should close an item
+    that is held, those that close exactly the right ones. left: of the other turns with items,
+    those that close none; sure: that do not doubt any either. kept: of facts, those that are
+    written down. noise: of sentences without a fact, those that are.
+    """
+
+    worth: float
+    found: float
+    misled: float
+    closed: float
+    left: float
+    sure: float
+    kept: float
+    noise: float
+
+
+def answered(
+    model: RelationModel, dialogues: Sequence[AskedDialogue], later: LaterConfig
+) -> dict[str, HeardShares]:
+    """What the model leaves answerable, by language."""
+    builder = RowBuilder(read_e5())
+    seen: dict[str, dict[str, list[float]]] = {}
+    for dialogue in dialogues:
+        tally = seen.setdefault(
+            dialogue.turns[0].language, {one.name: [] for one in fields(HeardShares)}
+        )
+        _hear(model, dialogue, later, builder, tally)
+    return {
+        language: HeardShares(
+            **{name: float(np.mean(of)) if of else float("nan") for name, of in tally.items()}
+        )
+        for language, tally in sorted(seen.items())
+    }
+
+
+def answers_table(found: Mapping[str, Mapping[str, HeardShares]]) -> str:
+    """A row a model and language, per cent."""
+    names = [one.name for one in fields(HeardShares)]
+    rows = [
+        [label, language, *(f"{100 * getattr(one, name):.1f}" for name in names)]
+        for label, by_language in found.items()
+        for language, one in by_language.items()
+    ]
+    return markdown_table(["model", "language", *names], rows)
+
+
+def _hear(
+    model: RelationModel,
+    dialogue: AskedDialogue,
+    later: LaterConfig,
+    builder: RowBuilder,
+    tally: dict[str, list[float]],
+) -> None:
+    held: dict[str, Held] = {}
+    noise = False
+    for turn in range(len(dialogue.turns)):
+        state = State(dialogue, turn, held)
+        ruled = by_rule(state)
+        if ruled is not None:
+            held = ruled
+            continue
+        posed = posed_as_served(state, builder, later, model.about.thresholds)
+        items, segments = decided(model, posed)
+        noise |= any(n and kept for n, kept in zip(posed.noise, segments, strict=True))
+        _judge(posed, items, segments, tally)
+        held = carried(posed, items, segments)
+    for one in dialogue.questions(len(dialogue.turns) - 1, later):
+        if not one.written:
+            continue
+        tally["worth"].append(one.answerability(held, later, noise=noise))
+        if one.needed:
+            tally["found"].append(one.answered(held, later))
+        if one.misleading or not one.needed:
+            tally["misled"].append(one.misled(held, later, noise=noise))
+
+
+def decided(model: RelationModel, posed: Posed) -> tuple[list[int], list[int]]:
+    """The decision of the model as it serves."""
+    said = posed.state.dialogue.turns[posed.state.turn]
+    closing = model.relate(said.text, posed.before, posed.texts, said.role)[:, CLOSES].sum(1)
+    parts = [said.text[start:end] for start, end in posed.spans]
+    fact = model.worth(said.text, posed.before, parts, said.role)[:, FACT]
+    return greedy(_odds(closing), _odds(fact), posed.least, model.about.thresholds)
+
+
+def _odds(probabilities: np.ndarray) -> list[float]:
+    p = np.clip(probabilities.astype(np.float64), 1e-7, 1 - 1e-7)
+    return list(np.log(p / (1 - p)))
+
+
+def _judge(
+    posed: Posed, items: Sequence[int], segments: Sequence[int], tally: dict[str, list[float]]
+) -> None:
+    gone = posed.state.dialogue.gone(posed.state.turn)
+    if items:
+        wanted = [bool(gone.intersection(names)) for names in posed.items]
+        closed = [chosen == CLOSE for chosen in items]
+        if any(wanted):
+            tally["closed"].append(wanted == closed)
+        else:
+            tally["left"].append(not any(closed))
+            tally["sure"].append(all(chosen == LEAVE for chosen in items))
+    after = posed.after(items, segments)
+    told = posed.state.dialogue.told[posed.state.turn]
+    tally["kept"] += [after[name].share if name in after else 0.0 for name in told]
+    tally["noise"] += [float(kept) for n, kept in zip(posed.noise, segments, strict=True) if n]

@@ -29,11 +29,17 @@ from memograd.tasks.base.recipe import Job, Recipe, with_absolute
 from memograd.tasks.base.steps import check_began_with, environment, one_process
 from memograd.tasks.relations.cases import Case, read_cases
 from memograd.tasks.relations.fit import fit
-from memograd.tasks.relations.heard import answered, answers_table
 from memograd.tasks.relations.later import QuestionTraining
 from memograd.tasks.relations.learning import MODEL_FILE, Steps, SupervisedTraining
 from memograd.tasks.relations.lives import met_in_lives
-from memograd.tasks.relations.measure import calibrated, measured, related, write_report
+from memograd.tasks.relations.measure import (
+    answered,
+    answers_table,
+    calibrated,
+    measured,
+    related,
+    write_report,
+)
 from memograd.tasks.relations.network import RelationNetwork
 from memograd.tasks.relations.questions import AskedDialogue, read_asked
 from memograd.tasks.relations.rows import Examples, WrittenTurn, read_dialogues, read_pairs

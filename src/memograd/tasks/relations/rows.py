@@ -37,7 +37,10 @@ GROUPS: Final = {
 }
 """What a label of a pair may mean; the loss asks only that one of them is likely."""
 
-_NO_WISH: Final = (WORTHS.index("fact"), WORTHS.index("nothing"))
+CLOSES: Final = [RELATIONS.index(name) for name in CLOSING]
+LEAVES: Final = [number for number in range(len(RELATIONS)) if number not in CLOSES]
+FACT: Final = WORTHS.index("fact")
+_NO_WISH: Final = (FACT, WORTHS.index("nothing"))
 """Nobody in a talk asks a memory to forget: "Keep going!" is no request."""
 STAYS: Final = "stays"  # the relation of an item of which only that is known
 _STAYS: Final = tuple(RELATIONS.index(name) for name in GROUPS["keep"])
@@ -158,8 +161,7 @@ def worths_of(said: WrittenTurn, segments: Sequence[Span]) -> list[int]:
     quotes = spans_of([fact.quote for fact in said.facts], said.text)
     rest = WORTHS.index("forget" if "retract" in said.relations else "nothing")
     return [
-        WORTHS.index("fact") if any(holds(segment, quote) for quote in quotes) else rest
-        for segment in segments
+        FACT if any(holds(segment, quote) for quote in quotes) else rest for segment in segments
     ]
 
 

@@ -54,9 +54,9 @@ class Talks:
     items: dict[bool, list[Worded]] = field(default_factory=lambda: {False: [], True: []})
 
 
-def read_talks(paths: Sequence[Path], seed: int = 0) -> Talks:
+def read_talks(paths: Sequence[Path]) -> Talks:
     """The talk of these files, in any format of docs/data.md. Raises BadInput as `load_any`."""
-    talks, rng = Talks(), random.Random(seed)
+    talks, rng = Talks(), random.Random(0)
     for path in paths:
         for conversation in load_any(path):
             _add(talks, conversation, rng)

@@ -15,7 +15,7 @@ from memograd.data import Question
 from memograd.memory.language import language_of
 from memograd.memory.search.ranker.features import FEATURES
 from memograd.memory.search.ranker.files import LinearRanking
-from memograd.rewards.squad import squad_f1
+from memograd.rewards.overlap import squad_f1
 from memograd.tasks.base.reading import Reader
 from memograd.tasks.retrieval.learning import (
     Part,

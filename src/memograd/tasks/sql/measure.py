@@ -22,7 +22,7 @@ from memograd.evaluation.bootstrap import (
     paired_bootstrap_difference,
     written_interval,
 )
-from memograd.evaluation.tables import markdown_table, plain_table
+from memograd.evaluation.report import markdown_table, plain_table
 from memograd.rollout.types import Rollout, Scenario
 from memograd.tasks.agent.measure import MeasuredEpisodes, measured, report_episodes
 from memograd.tasks.agent.recipe import AgentJob

@@ -36,8 +36,15 @@ from memograd.tasks.base.recipe import (
     with_section,
 )
 from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
-from memograd.tasks.sql.questions import SqlQuestion, first_by_hash, read_questions, split_questions
-from memograd.tasks.sql.rows import LeftOut, gold_attempts, make_rows
+from memograd.tasks.sql.questions import (
+    LeftOut,
+    SqlQuestion,
+    first_by_hash,
+    gold_attempts,
+    make_rows,
+    read_questions,
+    split_questions,
+)
 from memograd.tasks.sql.sample.build import sample_database, write_sample
 from memograd.tasks.sql.sample.templates import write_sample_questions
 from memograd.tasks.sql.sandbox import Sandbox

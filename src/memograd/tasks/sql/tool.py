@@ -41,7 +41,7 @@ class SqlEnvironment:
         columns: Sequence[str] | None = None,
         **row: object,
     ) -> None:
-        """Begin an attempt at a row of `memograd.tasks.sql.rows`."""
+        """Begin an attempt at a row of `memograd.tasks.sql.questions`."""
         self._sandbox = open_sandbox(database)
         self._gold = gold_sql, None if columns is None else tuple(columns)
         gold_of(database, *self._gold)  # raises what is wrong with it

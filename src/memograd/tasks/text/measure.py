@@ -23,8 +23,8 @@ from memograd.evaluation.bootstrap import (
     paired_bootstrap_difference,
     written_interval,
 )
-from memograd.evaluation.harness import greedy_answers
-from memograd.evaluation.tables import markdown_table, plain_table
+from memograd.evaluation.metrics import greedy_answers
+from memograd.evaluation.report import markdown_table, plain_table
 from memograd.policy.protocol import Policy
 from memograd.rewards import RewardTable, WeightedReward, compute_rewards
 from memograd.rollout.types import Scenario

@@ -89,6 +89,11 @@ class MeasuredMethod:
         return [one.asked.score for one in self.looked]
 
     @property
+    def score(self) -> float:
+        """The mean of `scores`; 0 where nothing was asked."""
+        return sum(self.scores) / max(1, len(self.scores))
+
+    @property
     def needing(self) -> list[Looked]:
         """The questions that need evidence."""
         return [one for one in self.looked if one.asked.probe.needed]

@@ -1,5 +1,5 @@
 """Training policies that choose among a few actions: GRPO, REINFORCE, PPO, DQN, supervised.
 
-`experience` walks through episodes, `trainer` has the base class and GRPO, `algorithms` the others;
+`trainer` walks through episodes and has the base class and GRPO, `algorithms` the others;
 `head` is the network.
 """

@@ -38,8 +38,7 @@ from torch.nn import functional
 from memograd.errors import BadInput
 from memograd.grpo.advantage import STD_FLOOR, group_advantages
 from memograd.memory.manager.trained.network import Batch
-from memograd.tasks.memory_ops.learning.experience import Decisions
-from memograd.tasks.memory_ops.learning.trainer import GRPOMemoryTrainer, clipped_loss
+from memograd.tasks.memory_ops.learning.trainer import Decisions, GRPOMemoryTrainer, clipped_loss
 from memograd.tasks.memory_ops.settings import OperationsConfig
 
 

@@ -40,7 +40,7 @@ from urllib.parse import quote
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from memograd.tasks.sql.sandbox.check import TOO_DEEP, Refusal, read_query
+from memograd.tasks.sql.sandbox.check import TOO_DEEP, Refusal, folded, query_parts, read_query
 from memograd.tasks.sql.sandbox.functions import (
     FUNCTIONS,
     JSON_TABLES,
@@ -49,7 +49,6 @@ from memograd.tasks.sql.sandbox.functions import (
     searches_briefly,
 )
 from memograd.tasks.sql.sandbox.result import IS_VIRTUAL, Result, SqlLimits, Value, encode
-from memograd.tasks.sql.sandbox.size import folded, query_parts
 
 HEADER = struct.Struct(">I")
 READY = b"ready"

@@ -1,7 +1,9 @@
-"""A metrics file is read whole or refused with the line that is wrong."""
+"""What a run wrote is read whole or refused with the line that is wrong, token by token."""
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.evaluation.metrics_file import (
+from memograd.evaluation.run_log import (
+    TokenText,
     column,
     last_means,
+    logged_steps,
     moving_average,
     read_metrics,
+    read_rollouts,
     smoothing_window,
+    spans,
 )
 
 
@@ -87,3 +93,40 @@ def test_moving_average_is_the_mean_of_the_window(values: list[float], window: i
 
 def test_the_window_grows_with_the_run() -> None:
     assert [smoothing_window(n) for n in (1, 5, 6, 100, 1000)] == [1, 1, 3, 10, 25]
+
+
+ROW = {
+    "texts": ["yes", " tool", "", "é", "?"],
+    "scored": [True, False, True, True, True],
+    "logprobs": [math.log(0.5), None, math.log(0.09), math.log(0.1), 0.0],
+}
+
+
+def test_tokens_are_marked_by_who_chose_them_and_how_surely() -> None:
+    shown = list(spans(ROW))
+    assert "".join(span.text for span in shown) == "yes toolé?"
+    assert [span.kind for span in shown] == ["likely", "observation", "unlikely", "open", "likely"]
+    assert shown[1] == TokenText(" tool", "observation", None)
+    assert shown[0].probability == pytest.approx(0.5)
+
+
+def test_a_log_probability_that_is_not_finite_can_be_looked_at() -> None:
+    row = {"texts": ["a", "b"], "scored": [True, True], "logprobs": ["nan", "-inf"]}
+    assert [span.kind for span in spans(row)] == ["open", "unlikely"]
+
+
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no rollouts of step 3: there are none yet"):
+        read_rollouts(tmp_path, 3)
+    folder = tmp_path / "rollouts"
+    folder.mkdir()
+    for step in (10, 1):
+        (folder / f"step-{step:04d}.jsonl").write_text(json.dumps({"step": step}) + "\n")
+    (folder / "step-0007.txt").write_text("only to read")
+    assert logged_steps(tmp_path) == [1, 10]
+    assert read_rollouts(tmp_path, 10) == [{"step": 10}]
+    with pytest.raises(BadInput, match="no rollouts of step 7: there are 1, 10"):
+        read_rollouts(tmp_path, 7)
+    (folder / "step-0001.jsonl").write_text('{"step": 1}\n{"st')
+    with pytest.raises(BadInput, match=r"Line 2 of .*step-0001\.jsonl is no JSON"):
+        read_rollouts(tmp_path, 1)
