@@ -206,6 +206,9 @@ def test_a_named_call_is_written_once(serving: Serving) -> None:
         assert other.status_code == 400
         elsewhere = serving.ask("POST", path, json=body | {"run_id": "7"}, headers=headers)
         assert "under other ids" in elsewhere.json()["detail"]
+        for part in ({"metadata": {"a": 1}}, {"infer": True}, {"prompt": "No."}, {"kind": "core"}):
+            refused = serving.ask("POST", path, json=body | part, headers=headers)
+            assert (refused.status_code, "other parts" in refused.text) == (400, True)
         nameless = serving.ask("POST", path, json=body, headers={"Idempotency-Key": ""})
         assert "Idempotency-Key is empty" in nameless.json()["detail"]
     assert serving.ask("GET", "/memories", params={"user_id": "alice"}).json()["total"] == 2

@@ -8,7 +8,6 @@ every body.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
@@ -118,20 +117,12 @@ class NewBatch(Owned):
 
     memories: list[NewMemories]
 
-    def entries(self, request_id: str | None) -> list[dict[str, Any]]:
-        """What `Memory.add_many` takes. Raises BadInput for an entry with ids of its own.
-
-        request_id: the name of the call, from which each entry gets its own.
-        """
+    def entries(self) -> list[dict[str, Any]]:
+        """What `Memory.add_many` takes. Raises BadInput for an entry with ids of its own."""
         check_filters([one.filters for one in self.memories if one.filters])
         if any(any(one.ids_alone().values()) for one in self.memories):
             raise BadInput("A batch is of one owner: give the ids beside memories, not in them.")
-        made = [{"messages": one.messages, **one.given()} for one in self.memories]
-        if request_id is not None:
-            whole = hashlib.sha256(request_id.encode()).hexdigest()  # of one length, however long
-            for number, entry in enumerate(made):
-                entry["request_id"] = f"batch:{whole}:{number}"
-        return made
+        return [{"messages": one.messages, **one.given()} for one in self.memories]
 
 
 class Selection(Owned):
