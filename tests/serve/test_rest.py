@@ -11,6 +11,7 @@ import httpx
 import pytest
 from asked import ADMIN, Serving
 
+from memograd.serve.keys import Right
 from memograd.web.running import running
 
 
@@ -458,15 +459,15 @@ def test_bad_input_is_refused_in_one_sentence(
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
-        ("PATCH", "/memories", "DELETE, GET, POST"),
-        ("PATCH", "/memories/x", "DELETE, GET, PUT"),
-        ("PATCH", "/memories/batch", "DELETE, GET, POST, PUT"),
+        ("PATCH", "/memories", "DELETE, GET, HEAD, POST"),
+        ("PATCH", "/memories/x", "DELETE, GET, HEAD, PUT"),
+        ("PATCH", "/memories/batch", "DELETE, GET, HEAD, POST, PUT"),
         ("PUT", "/v1/memories/", "DELETE"),
         ("POST", "/v1/batch/", "DELETE, PUT"),
-        ("PUT", "/keys", "GET, POST"),
+        ("PUT", "/keys", "GET, HEAD, POST"),
         ("GET", "/search", "POST"),
-        ("POST", "/page/memory", "GET"),
-        ("DELETE", "/page/keys", "GET, POST"),
+        ("POST", "/page/memory", "GET, HEAD"),
+        ("DELETE", "/page/keys", "GET, HEAD, POST"),
     ],
 )
 def test_a_method_that_a_path_does_not_take_is_told_those_that_it_takes(
@@ -478,5 +479,38 @@ def test_a_method_that_a_path_does_not_take_is_told_those_that_it_takes(
 
 def test_health_needs_no_key(served_empty: Serving) -> None:
     assert served_empty.ask("GET", "/healthz", None).json()["status"] == "ok"
-    head = served_empty.ask("HEAD", "/healthz", None)  # as some that watch servers ask
-    assert head.status_code == 200 and head.content == b""
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/healthz", "/memories?user_id=a", "/memories/none", "/users", "/v1/ping/", "/openapi.json",
+     "/nowhere", "/search", "/", "/page/memory", "/page/nowhere"],
+)  # fmt: skip
+def test_head_is_answered_as_get_without_a_body(served_empty: Serving, path: str) -> None:
+    """As some that watch servers ask."""
+    for secret in (ADMIN, None):
+        get, head = (
+            served_empty.ask(method, path, secret, follow_redirects=False)
+            for method in ("GET", "HEAD")
+        )
+        assert (head.status_code, head.headers, head.content) == (
+            get.status_code, get.headers, b""
+        )  # fmt: skip
+
+
+def test_head_ends_where_get_would_go_on(serving: Serving) -> None:
+    added(serving, "I like tea.", user_id="alice")
+    with running(serving.app) as address:
+        headers = {"Authorization": f"Bearer {ADMIN}"}
+        with httpx.Client(base_url=address, headers=headers, trust_env=False) as client:
+            for path in ("/operations/feed?after=0", "/export", "/healthz"):
+                for _ in range(2):  # by the same connection
+                    head = client.head(path)
+                    assert (head.status_code, head.content) == (200, b"")
+        assert serving.served.streams.free == serving.served.settings.limits.max_streams
+
+
+def test_head_uses_no_address_up_that_opens_the_page_once(serving: Serving) -> None:
+    token = serving.served.keys.login_token(name="page", owner=None, rights=[Right.admin])
+    assert serving.web.head(f"/login?token={token}", follow_redirects=False).status_code == 405
+    assert serving.web.get(f"/login?token={token}", follow_redirects=False).status_code == 303
