@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -213,6 +214,42 @@ def test_a_named_call_is_written_once(serving: Serving) -> None:
         nameless = serving.ask("POST", path, json=body, headers={"Idempotency-Key": ""})
         assert "Idempotency-Key is empty" in nameless.json()["detail"]
     assert serving.ask("GET", "/memories", params={"user_id": "alice"}).json()["total"] == 2
+
+
+NAMES = ["a/b", "/a", "a/", "a\nb", "a\n", "a?b#c", "a%2Fb", "a/../b", " 小红\t", "*", "user:a"]
+
+
+@pytest.mark.parametrize("field", ["user_id", "agent_id", "run_id"])
+def test_an_owner_may_have_any_name(serving: Serving, field: str) -> None:
+    """Over a real port: in the process the client takes percent signs of a path apart twice."""
+    kind = field.removesuffix("_id")
+    with running(serving.app) as address:
+        headers = {"Authorization": f"Bearer {ADMIN}"}
+        with httpx.Client(base_url=address, headers=headers, trust_env=False) as client:
+            for name in NAMES:
+                part = quote(name, safe="")
+                for way, params in (
+                    (f"/entities/{kind}/{part}", {}),
+                    (f"/v2/entities/{kind}/{part}/", {}),
+                    ("/memories", {field: name}),
+                    ("/v1/memories/", {field: name}),
+                ):
+                    added(serving, "I like tea.", **{field: name})
+                    assert [one["id"] for one in client.get("/entities").json()] == [name]
+                    assert client.get("/memories", params={field: name}).json()["total"] == 1
+                    answer = client.delete(way, params=params)
+                    assert (answer.status_code, answer.json()["deleted"]) == (200, 1), way
+                secret = serving.key(f"{kind}:{name}")
+                one = added(serving, "I like tea.", secret)
+                assert serving.ask("GET", f"/memories/{one}", secret).json()[field] == name
+                client.post("/reset")
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_no_address_can_hold_is_refused(serving: Serving, name: str) -> None:
+    body = {"messages": "I like tea.", "user_id": name}
+    answer = serving.ask("POST", "/memories", json=body)
+    assert answer.status_code == 400 and "no address can name" in answer.json()["detail"]
 
 
 def test_context_purge_compact_answers(serving: Serving) -> None:
@@ -454,6 +491,31 @@ def test_bad_input_is_refused_in_one_sentence(
     assert (answer.status_code, answer.json().keys()) == (status, {"detail"}), answer.text
     assert said in answer.json()["detail"]
     assert serving.memory.store.journal.last_seq() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        ("/search", {"top_k": True}),
+        ("/search", {"limit": True}),
+        ("/search", {"turns": False}),
+        ("/search", {"threshold": True}),
+        ("/search", {"half_life_days": True}),
+        ("/context", {"top_k": True}),
+        ("/context", {"token_budget": False}),
+        ("/v3/memories/search/", {"top_k": True}),
+    ],
+)
+def test_a_truth_value_is_no_number(
+    served_empty: Serving, path: str, part: dict[str, bool]
+) -> None:
+    body = {"query": "tea", "user_id": "a", **part}
+    answer = served_empty.ask("POST", path, json=body)
+    [name] = part
+    said = f"body.{name}: Input should be a number, not true or false."
+    assert (answer.status_code, answer.json()["detail"]) == (422, said)
+    number = served_empty.ask("POST", path, json=body | {name: 5.0})
+    assert number.status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 Outermost first: the headers of every answer, HEAD as GET without a body (`web/head.py`), what makes
 a page of a refusal where a reader looks at pages (`page/mount.py`), Host and Origin (403), a key
 where there is a body (401), the time and the size of the body (408, 413), then the routes of
-`PARTS`. Invariants: what is refused has the form `{"detail": SENTENCE}`, and on the page its language; a failure of the database is 503 with
-Retry-After, and its own words go to the log, not to the client.
+`PARTS`. Invariants: what is refused has the form `{"detail": SENTENCE}`, and on the page its
+language; a failure of the database is 503 with Retry-After, and its own words go to the log, not to
+the client.
 """
 
 from __future__ import annotations

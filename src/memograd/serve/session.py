@@ -19,7 +19,6 @@ from memograd.serve.keys import SESSION_SECONDS
 from memograd.serve.refusals import Unauthorised
 from memograd.serve.served import Asking, Served
 
-
 LOGIN: Final = "/login"
 
 
