@@ -125,6 +125,25 @@ def test_facts_are_learnt_corrected_and_walled_off(make_memory: Any) -> None:
     assert [one["event"] for one in memory.history(item["id"])] == ["ADD", "UPDATE"]
 
 
+def test_an_event_is_learnt_from_once_whatever_comes_with_it_later(memory: Memory) -> None:
+    """As of theirs: an event that is known is passed over, and those behind it are added."""
+    app, events = next(APPS), [event(1, "user", "note: tea"), event(2, "user", "note: in Boston")]
+    given_ = {"app_name": app, "user_id": "u", "session_id": "s1"}
+
+    async def talk() -> None:
+        service = MemoryService(memory, infer=False)
+        await service.add_events_to_memory(events=events[:1], **given_)
+        later = {"custom_metadata": {"topic": "drinks"}}
+        await service.add_events_to_memory(events=events, **given_, **later)
+
+    asyncio.run(talk())
+    kept = memory.get_all(user_id="u", agent_id=app)["results"]
+    assert [(one["memory"], one["metadata"].get("topic")) for one in kept] == [
+        ("note: tea", None),
+        ("note: in Boston", "drinks"),
+    ]
+
+
 def test_nobody_deletes_what_is_another_users(memory: Memory) -> None:
     service = MemoryService(memory)
     entry = MemoryEntry(

@@ -44,6 +44,93 @@ def test_other_ids_under_the_same_name_are_refused(memory: Memory, ids: dict[str
         memory.add("I moved to Boston.", user_id="alice", **ids, request_id="r1")
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"metadata": {"a": 2, "b": [1]}},
+        {"metadata": None},
+        {"infer": False},
+        {"kind": "core"},
+        {"categories": ["home"]},
+        {"expiration_date": "2030-01-02"},
+        {"timestamp": "2024-05-08"},
+        {"timestamp": None},
+        {"messages": [{"role": "user", "content": "I moved to Boston."}] * 2},
+        {"messages": [{"role": "user", "content": "I moved to Boston.", "name": "Ann"}]},
+    ],
+)
+def test_other_parts_under_the_same_name_are_refused(memory: Memory, other: dict[str, Any]) -> None:
+    call: dict[str, Any] = {
+        "messages": [{"role": "user", "content": "I moved to Boston."}],
+        "metadata": {"a": 1, "b": [1]},
+        "expiration_date": "2030-01-01",
+        "timestamp": "2024-05-07",
+        "user_id": "alice",
+        "request_id": "r1",
+    }
+    first = memory.add(**call)
+    assert memory.add(**{**call, "metadata": {"b": (1,), "a": 1}}) == first
+    before = memory.store.journal.last_seq()
+    with pytest.raises(BadInput, match="This request_id"):
+        memory.add(**{**call, **other})
+    assert memory.store.journal.last_seq() == before
+
+
+def test_fewer_messages_under_the_same_name_are_refused(memory: Memory) -> None:
+    said = [{"role": "user", "content": text} for text in ("I moved to Boston.", "I like tea.")]
+    memory.add(said, user_id="alice", request_id="r1")
+    with pytest.raises(BadInput, match="other parts"):
+        memory.add(said[:1], user_id="alice", request_id="r1")
+
+
+def test_another_prompt_under_the_same_name_is_refused(memory: Memory) -> None:
+    with pytest.warns(UserWarning, match="prompt changes nothing"):
+        memory.add("I like tea.", user_id="alice", request_id="r1", prompt="Be brief.")
+    with pytest.raises(BadInput, match="other parts"):
+        memory.add("I like tea.", user_id="alice", request_id="r1")
+
+
+@pytest.mark.parametrize("entries", [["I like tea."], ["I like tea.", "I like red.", "I ski."]])
+def test_a_named_batch_is_one_call(memory: Memory, entries: list[str]) -> None:
+    """What it was asked to write is all or it is another batch."""
+    batch = ["I like tea.", "I like red."]
+    first = memory.add_many(batch, user_id="alice", infer=False, request_id="r1")
+    assert memory.add_many(batch, user_id="alice", infer=False, request_id="r1") == first
+    with pytest.raises(BadInput, match="other parts"):
+        memory.add_many(entries, user_id="alice", infer=False, request_id="r1")
+    assert len(memory.get_all(user_id="alice")["results"]) == 2
+    with pytest.raises(BadInput, match="not both"):
+        memory.add_many([{"messages": "x", "request_id": "r2"}], user_id="a", request_id="r1")
+
+
+def test_a_named_batch_that_was_cut_is_finished(memory: Memory) -> None:
+    """As by a crash behind its first entry."""
+    batch = ["I like tea.", "I like red."]
+
+    def crash(done: int, _: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        memory.add_many(batch, user_id="alice", request_id="r1", progress=crash)
+    assert len(memory.get_all(user_id="alice")["results"]) == 1
+    made = memory.add_many(batch, user_id="alice", request_id="r1")
+    assert [len(one["results"]) for one in made["results"]] == [1, 1]
+    assert len(memory.get_all(user_id="alice")["results"]) == 2
+
+
+def test_a_name_is_known_where_an_export_was_imported(
+    memory: Memory, tmp_path: Path, trigrams: Any
+) -> None:
+    call: dict[str, Any] = {"messages": "I like tea.", "user_id": "alice", "request_id": "r1"}
+    first = memory.add(**call, metadata={"a": 1})
+    memory.export(tmp_path / "out.jsonl")
+    with Memory.open(tmp_path / "other", embedder=trigrams(), ranking="fusion") as other:
+        other.import_(tmp_path / "out.jsonl")
+        assert other.add(**call, metadata={"a": 1}) == first
+        with pytest.raises(BadInput, match="other parts"):
+            other.add(**call)
+
+
 def test_what_was_purged_does_not_come_back(memory: Memory) -> None:
     memory.add("I moved to Boston.", user_id="alice", request_id="r1")
     memory.purge(user_id="alice")

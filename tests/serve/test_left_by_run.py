@@ -66,13 +66,18 @@ def test_the_first_page_shows_what_was_remembered_why_and_what_changed(
     with Memory.open(runs / "good" / "memory", ranking="fusion") as memory:
         serving = make_serving(memory, runs=runs)
         for language, words in (
-            ("en", ("The run good left this memory", "and why", "What training changed")),
-            ("zh", ("这份记忆由训练 good 留下", "为什么", "训练改变了什么")),
+            (
+                "en",
+                (
+                    *("The run good left this memory", "and why", "What training changed"),
+                    "updated by the application",  # the reason
+                ),
+            ),
+            ("zh", ("这份记忆由训练 good 留下", "为什么", "训练改变了什么", "由应用更新")),
         ):
             page = Browser(serving).get("/memory", lang=language).text
             assert all(word in page for word in words)
             assert "<del>Boston</del><ins>Denver</ins>" in page
-            assert "updated by the application" in page  # the reason
             assert "Question 0?" in page and "<blockquote>new</blockquote>" in page
             assert "/page/runs/curves?run=good" in page and "/page/runs/good/answers" in page
             assert HOSTILE not in page

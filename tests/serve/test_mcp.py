@@ -431,6 +431,46 @@ def test_bad_arguments_are_told_in_a_sentence(served: Any) -> None:
     anyio.run(talk)
 
 
+def test_filters_find_what_they_mean_and_app_id_is_refused(served: Any) -> None:
+    address, its = served
+    who = {"user_id": "alice", "infer": False}
+    its.memory.add("Tea.", **who, agent_id="cook", run_id="r1", metadata={"city": "Rome"})
+    its.memory.add("Milk.", **who, categories=["food"])
+    its.memory.add("Rice.", user_id="bob", infer=False, agent_id="cook")
+
+    async def talk() -> None:
+        async with client(address, key(its, "user:alice")) as asking:
+            for filters, meant in (
+                ({"agent_id": "cook"}, ["Tea."]),
+                ({"run_id": "r1"}, ["Tea."]),
+                ({"agent_id": "*"}, ["Tea."]),
+                ({"NOT": [{"agent_id": "cook"}]}, ["Milk."]),
+                ({"city": "Rome"}, ["Tea."]),
+                ({"metadata": {"city": "Rome"}}, ["Tea."]),
+                ({"categories": {"contains": "food"}}, ["Milk."]),
+                ({"keywords": {"icontains": "MILK"}}, ["Milk."]),
+                ({"user_id": "alice"}, ["Tea.", "Milk."]),
+            ):
+                for tool, more in (("get_memories", {}), ("search_memories", {"query": "tea"})):
+                    result = await asking.call_tool(tool, {"filters": filters, **more})
+                    assert not result.is_error, shown(result)
+                    found = result.structured_content["results"]
+                    assert sorted(one["memory"] for one in found) == sorted(meant), filters
+            for filters in ({"app_id": "a"}, {"OR": [{"app_id": "*"}, {"agent_id": "cook"}]}):
+                for tool, more in (("get_memories", {}), ("search_memories", {"query": "tea"})):
+                    result = await asking.call_tool(tool, {"filters": filters, **more})
+                    assert result.is_error and "app_id is not offered" in shown(result)
+            for tool, arguments in (
+                ("search_memories", {"query": "tea", "limit": True}),
+                ("get_memories", {"limit": True}),
+                ("memory_context", {"query": "tea", "token_budget": False}),
+            ):
+                result = await asking.call_tool(tool, arguments)
+                assert result.is_error and "a number, not true or false" in shown(result)
+
+    anyio.run(talk)
+
+
 def test_core_memories_are_a_resource(served: Any) -> None:
     address, its = served
     its.memory.add("我叫李雷。", user_id="李 雷/1", infer=False, kind="core")

@@ -82,9 +82,75 @@ def test_every_call_of_the_client(host: str) -> None:
     assert client.users()["results"] == []
 
 
+FILTERS: list[tuple[dict[str, Any], str]] = [
+    ({"user_id": "ann"}, "12345"),
+    ({"agent_id": "cook"}, "23"),
+    ({"run_id": "r1"}, "3"),
+    ({"AND": [{"user_id": "ann"}, {"agent_id": "cook"}, {"run_id": "r1"}]}, "3"),
+    ({"user_id": "ann", "run_id": "*"}, "3"),
+    ({"AND": [{"user_id": "*"}], "NOT": [{"agent_id": "cook"}]}, "1456"),
+    ({"OR": [{"user_id": "bob"}, {"agent_id": "cook"}]}, "236"),
+    ({"user_id": {"in": ["ann", "bob"]}, "agent_id": {"ne": "cook"}}, "1456"),
+    ({"user_id": "ann", "metadata": {"city": "Rome"}}, "4"),
+    ({"AND": [{"user_id": "ann"}, {"metadata": {"city": "Rome", "stars": {"gte": 4}}}]}, "4"),
+    ({"AND": [{"user_id": "ann"}, {"metadata": {"kind": "hotel"}}]}, "4"),
+    ({"AND": [{"user_id": "ann"}, {"NOT": [{"metadata": {"city": "Rome"}}]}]}, "1235"),
+    ({"user_id": "ann", "metadata.app_id": "web"}, "4"),
+    ({"user_id": "ann", "city": "Rome"}, "4"),
+    ({"user_id": "ann", "categories": {"contains": "food"}}, "5"),
+    ({"user_id": "ann", "categories": {"in": ["food", "sport"]}}, "5"),
+    ({"AND": [{"user_id": "ann"}, {"keywords": {"contains": "Note 3"}}]}, "3"),
+    ({"AND": [{"user_id": "ann"}, {"keywords": {"icontains": "NOTE 3"}}]}, "3"),
+    ({"AND": [{"user_id": "ann"}, {"keywords": "note 3"}]}, "3"),
+    ({"user_id": "ann", "keywords": ["own"]}, "5"),
+    ({"user_id": "ann", "created_at": {"gte": "2020-01-01"}}, "12345"),
+    ({"user_id": "ann", "created_at": {"lt": "2020-01-01"}}, ""),
+    ({"user_id": "*"}, "123456"),
+]
+
+
+def test_every_filter_of_the_client_finds_what_it_means(host: str) -> None:
+    client = mem0.MemoryClient(api_key=ADMIN, host=host)
+
+    def add(number: int, whose: dict[str, str], **given: Any) -> str:
+        said = [{"role": "user", "content": f"Note {number}."}]
+        made = client.add(said, infer=False, filters=whose, **given)
+        return str(made["results"][0]["id"])
+
+    hotel = {"city": "Rome", "stars": 4, "kind": "hotel", "app_id": "web"}
+    ids = [
+        add(1, {"user_id": "ann"}),
+        add(2, {"user_id": "ann", "agent_id": "cook"}),
+        add(3, {"user_id": "ann", "agent_id": "cook", "run_id": "r1"}),
+        add(4, {"user_id": "ann"}, metadata=hotel),
+        add(5, {"user_id": "ann"}, metadata={"keywords": ["own"]}, categories=["food"]),
+        add(6, {"user_id": "bob"}),
+    ]
+
+    def numbers(found: dict[str, Any]) -> str:
+        return "".join(sorted(one["memory"][5] for one in found["results"]))
+
+    by_id = ({"user_id": "*", "memory_ids": [ids[1], ids[5]]}, "26")
+    for filters, meant in [*FILTERS, by_id]:
+        assert numbers(client.get_all(filters=filters)) == meant, filters
+        found = client.search("note", filters=filters, top_k=10, threshold=0.0)
+        assert numbers(found) == meant, filters
+    for options, meant in (
+        ({"metadata": {"kind": "hotel"}}, "4"),
+        ({"metadata": {"city": "Rome", "stars": 4}}, "4"),
+        ({"categories": ["food"]}, "5"),
+    ):
+        found = client.search("note", filters={"user_id": "ann"}, **options)
+        assert numbers(found) == meant, options
+    listed = client.get_all(filters={"user_id": "ann"}, start_date="2020-01-01")
+    assert numbers(listed) == "12345"
+
+
 @pytest.mark.parametrize(
     "call",
     [
+        lambda client: client.get_all(filters={"OR": [{"user_id": "a"}, {"app_id": "*"}]}),
+        lambda client: client.delete_all(app_id="a"),
         lambda client: client.create_memory_export(schema="{}"),
         lambda client: client.get_memory_export(user_id="alice"),
         lambda client: client.get_summary(),

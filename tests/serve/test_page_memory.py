@@ -7,10 +7,11 @@ from html import unescape
 from typing import Any
 
 import pytest
-from asked import Serving
+from asked import ADMIN, Serving
 from browsing import Browser
 
 from memograd.serve.keys import Right
+from memograd.serve.page.page_memory import PageMemory
 from memograd.serve.page.texts import difference
 from memograd.serve.page.why import explained
 
@@ -248,3 +249,19 @@ def test_who_spoke_is_told_in_the_readers_language(serving: Serving) -> None:
         page = browser.get(f"/memory/item/{made['id']}", lang=language).text
         assert f"<figcaption>{speaker} " in page
         assert "UTC" in page  # whose times they are
+
+
+def test_the_newest_operations_are_found_from_the_end(serving: Serving) -> None:
+    """However many events of others, turns and erased ones stand between and behind them."""
+    memory = serving.memory
+    said = [f"Note {number}." for number in range(200)]
+    made = memory.add_many(said, user_id="alice", infer=False)["results"]
+    memory.add_many(said, user_id="bob", infer=False)
+    for one in made[-10:]:
+        memory.purge(one["results"][0]["id"])
+    identity = serving.served.identities.of({"authorization": f"Bearer {ADMIN}"}, "GET")
+    page = PageMemory(memory, identity, serving.served.access, via="page")
+    for count in (1, 5, 189, 190, 500):
+        found = page.latest_operations("user:alice", count)
+        assert [one["new_memory"] for one in found] == said[:190][::-1][:count]
+    assert page.latest_operations("user:nobody", 5) == []

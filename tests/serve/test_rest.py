@@ -6,11 +6,13 @@ import json
 import threading
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
 from asked import ADMIN, Serving
 
+from memograd.serve.keys import Right
 from memograd.web.running import running
 
 
@@ -206,9 +208,48 @@ def test_a_named_call_is_written_once(serving: Serving) -> None:
         assert other.status_code == 400
         elsewhere = serving.ask("POST", path, json=body | {"run_id": "7"}, headers=headers)
         assert "under other ids" in elsewhere.json()["detail"]
+        for part in ({"metadata": {"a": 1}}, {"infer": True}, {"prompt": "No."}, {"kind": "core"}):
+            refused = serving.ask("POST", path, json=body | part, headers=headers)
+            assert (refused.status_code, "other parts" in refused.text) == (400, True)
         nameless = serving.ask("POST", path, json=body, headers={"Idempotency-Key": ""})
         assert "Idempotency-Key is empty" in nameless.json()["detail"]
     assert serving.ask("GET", "/memories", params={"user_id": "alice"}).json()["total"] == 2
+
+
+NAMES = ["a/b", "/a", "a/", "a\nb", "a\n", "a?b#c", "a%2Fb", "a/../b", " 小红\t", "*", "user:a"]
+
+
+@pytest.mark.parametrize("field", ["user_id", "agent_id", "run_id"])
+def test_an_owner_may_have_any_name(serving: Serving, field: str) -> None:
+    """Over a real port: in the process the client takes percent signs of a path apart twice."""
+    kind = field.removesuffix("_id")
+    with running(serving.app) as address:
+        headers = {"Authorization": f"Bearer {ADMIN}"}
+        with httpx.Client(base_url=address, headers=headers, trust_env=False) as client:
+            for name in NAMES:
+                part = quote(name, safe="")
+                for way, params in (
+                    (f"/entities/{kind}/{part}", {}),
+                    (f"/v2/entities/{kind}/{part}/", {}),
+                    ("/memories", {field: name}),
+                    ("/v1/memories/", {field: name}),
+                ):
+                    added(serving, "I like tea.", **{field: name})
+                    assert [one["id"] for one in client.get("/entities").json()] == [name]
+                    assert client.get("/memories", params={field: name}).json()["total"] == 1
+                    answer = client.delete(way, params=params)
+                    assert (answer.status_code, answer.json()["deleted"]) == (200, 1), way
+                secret = serving.key(f"{kind}:{name}")
+                one = added(serving, "I like tea.", secret)
+                assert serving.ask("GET", f"/memories/{one}", secret).json()[field] == name
+                client.post("/reset")
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_no_address_can_hold_is_refused(serving: Serving, name: str) -> None:
+    body = {"messages": "I like tea.", "user_id": name}
+    answer = serving.ask("POST", "/memories", json=body)
+    assert answer.status_code == 400 and "no address can name" in answer.json()["detail"]
 
 
 def test_context_purge_compact_answers(serving: Serving) -> None:
@@ -453,17 +494,42 @@ def test_bad_input_is_refused_in_one_sentence(
 
 
 @pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        ("/search", {"top_k": True}),
+        ("/search", {"limit": True}),
+        ("/search", {"turns": False}),
+        ("/search", {"threshold": True}),
+        ("/search", {"half_life_days": True}),
+        ("/context", {"top_k": True}),
+        ("/context", {"token_budget": False}),
+        ("/v3/memories/search/", {"top_k": True}),
+    ],
+)
+def test_a_truth_value_is_no_number(
+    served_empty: Serving, path: str, part: dict[str, bool]
+) -> None:
+    body = {"query": "tea", "user_id": "a", **part}
+    answer = served_empty.ask("POST", path, json=body)
+    [name] = part
+    said = f"body.{name}: Input should be a number, not true or false."
+    assert (answer.status_code, answer.json()["detail"]) == (422, said)
+    number = served_empty.ask("POST", path, json=body | {name: 5.0})
+    assert number.status_code == 200
+
+
+@pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
-        ("PATCH", "/memories", "DELETE, GET, POST"),
-        ("PATCH", "/memories/x", "DELETE, GET, PUT"),
-        ("PATCH", "/memories/batch", "DELETE, GET, POST, PUT"),
+        ("PATCH", "/memories", "DELETE, GET, HEAD, POST"),
+        ("PATCH", "/memories/x", "DELETE, GET, HEAD, PUT"),
+        ("PATCH", "/memories/batch", "DELETE, GET, HEAD, POST, PUT"),
         ("PUT", "/v1/memories/", "DELETE"),
         ("POST", "/v1/batch/", "DELETE, PUT"),
-        ("PUT", "/keys", "GET, POST"),
+        ("PUT", "/keys", "GET, HEAD, POST"),
         ("GET", "/search", "POST"),
-        ("POST", "/page/memory", "GET"),
-        ("DELETE", "/page/keys", "GET, POST"),
+        ("POST", "/page/memory", "GET, HEAD"),
+        ("DELETE", "/page/keys", "GET, HEAD, POST"),
     ],
 )
 def test_a_method_that_a_path_does_not_take_is_told_those_that_it_takes(
@@ -475,5 +541,38 @@ def test_a_method_that_a_path_does_not_take_is_told_those_that_it_takes(
 
 def test_health_needs_no_key(served_empty: Serving) -> None:
     assert served_empty.ask("GET", "/healthz", None).json()["status"] == "ok"
-    head = served_empty.ask("HEAD", "/healthz", None)  # as some that watch servers ask
-    assert head.status_code == 200 and head.content == b""
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/healthz", "/memories?user_id=a", "/memories/none", "/users", "/v1/ping/", "/openapi.json",
+     "/nowhere", "/search", "/", "/page/memory", "/page/nowhere"],
+)  # fmt: skip
+def test_head_is_answered_as_get_without_a_body(served_empty: Serving, path: str) -> None:
+    """As some that watch servers ask."""
+    for secret in (ADMIN, None):
+        get, head = (
+            served_empty.ask(method, path, secret, follow_redirects=False)
+            for method in ("GET", "HEAD")
+        )
+        assert (head.status_code, head.headers, head.content) == (
+            get.status_code, get.headers, b""
+        )  # fmt: skip
+
+
+def test_head_ends_where_get_would_go_on(serving: Serving) -> None:
+    added(serving, "I like tea.", user_id="alice")
+    with running(serving.app) as address:
+        headers = {"Authorization": f"Bearer {ADMIN}"}
+        with httpx.Client(base_url=address, headers=headers, trust_env=False) as client:
+            for path in ("/operations/feed?after=0", "/export", "/healthz"):
+                for _ in range(2):  # by the same connection
+                    head = client.head(path)
+                    assert (head.status_code, head.content) == (200, b"")
+        assert serving.served.streams.free == serving.served.settings.limits.max_streams
+
+
+def test_head_uses_no_address_up_that_opens_the_page_once(serving: Serving) -> None:
+    token = serving.served.keys.login_token(name="page", owner=None, rights=[Right.admin])
+    assert serving.web.head(f"/login?token={token}", follow_redirects=False).status_code == 405
+    assert serving.web.get(f"/login?token={token}", follow_redirects=False).status_code == 303

@@ -46,6 +46,11 @@ def test_a_named_batch_made_again_writes_nothing(serving: Serving) -> None:
     assert first.status_code == 200 and first.json() == again.json()
     kept = serving.ask("GET", "/memories", params={"user_id": "alice"}).json()["results"]
     assert len(kept) == 2
+    three = [*batch["memories"], {"messages": "I have a bird called Bo."}]
+    for memories in (three, three[:1], [{**one, "infer": False} for one in three[:2]]):
+        changed = {**batch, "memories": memories}
+        other = serving.ask("POST", "/memories/batch", json=changed, **named)
+        assert other.status_code == 400 and "other parts" in other.json()["detail"]
     batch["memories"] = [{"messages": "I have a dog called Rex."}]
     other = serving.ask("POST", "/memories/batch", json=batch, **named)
     assert other.status_code == 400 and "other messages" in other.json()["detail"]

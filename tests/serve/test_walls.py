@@ -43,6 +43,7 @@ def parties(serving: Serving) -> list[Party]:
     return made
 
 
+OWNERS = ("user:alice", "user:小红", "agent:planner", "user:nobody")
 IDS = ("alice", "小红", "planner", "*", "nobody", "")
 
 
@@ -64,6 +65,10 @@ def some_filters(draw: random.Random) -> Any:
             {"user_id": {"in": ["alice", "小红"]}},
             {"kind": "semantic"},
             {"OR": [{"user_id": "*"}, {"agent_id": "*"}]},
+            {"OR": [id_of, {"agent_id": draw.choice(IDS)}, {"run_id": "*"}]},
+            {"AND": [id_of, {"metadata": {"feedback": "POSITIVE"}}]},
+            {"OR": [{"keywords": {"icontains": "LIKE"}}, id_of]},
+            {"app_id": "*"},
         ]
     )
 
@@ -94,6 +99,16 @@ def a_call(draw: random.Random, me: Party, everybody: list[Party]) -> tuple[str,
         ("PUT", "/v1/batch/", {"memories": [{"memory_id": an_id, "text": text}]}),
         ("DELETE", "/v1/batch/", {"memories": [{"memory_id": m} for m in (an_id, other_id)]}),
         ("POST", "/v1/feedback/", {"memory_id": an_id, "feedback": "POSITIVE"}),
+        (
+            "POST",
+            "/memories/batch",
+            {"memories": [{"messages": text, "infer": False}] * 2, **where},
+        ),
+        ("HEAD", f"/memories/{an_id}", None),
+        ("GET", f"/page/memory/item/{an_id}", None),
+        ("GET", f"/page/memory?owner={draw.choice(OWNERS)}&q={me.word}", None),
+        ("GET", f"/page/memory?owner={draw.choice(OWNERS)}&at={draw.randrange(50)}", None),
+        ("GET", draw.choice(("/page/memory", "/page/chat?user=alice", "/page/keys")), None),
         ("POST", "/answers", {"question": "q", "answer": me.word, "shown": [an_id], **where}),
         ("POST", f"/answers/{draw.choice(answers)}/feedback", {"verdict": me.word}),
         ("POST", "/compact", {"budget": draw.choice((20, 400)), **some_ids(draw)}),
@@ -132,6 +147,8 @@ async def fuzz(serving: Serving, count: int, seed: int) -> dict[int, int]:
             method, path, body = a_call(draw, me, everybody)
             content = None if body is None else json.dumps(body).encode()
             headers = {"X-API-Key": me.secret, "Content-Type": "application/json"}
+            if draw.random() < 0.2:  # what does not add takes no notice of it
+                headers["Idempotency-Key"] = f"call {draw.randrange(20)}"
             answer = await web.request(method, path, content=content, headers=headers)
             told, asked = answer.text, f"{path} {content!r}"
             where = f"{me.owner}: {method} {asked} -> {answer.status_code} {told[:300]}"
@@ -153,10 +170,12 @@ async def fuzz(serving: Serving, count: int, seed: int) -> dict[int, int]:
 
 
 def _learn_from(me: Party, path: str, answer: httpx.Response) -> None:
-    if answer.status_code != 200:
+    if answer.status_code != 200 or not answer.content:
         return
     told = answer.json() if answer.headers["content-type"] == "application/json" else None
-    if path.startswith(("/memories", "/v3/memories/add/")) and isinstance(told, dict):
+    if path == "/memories/batch":
+        me.ids += [one["id"] for made in told["results"] for one in made["results"]]
+    elif path.startswith(("/memories", "/v3/memories/add/")) and isinstance(told, dict):
         found = (one["id"] for one in told.get("results", []) if one.get("id"))
         me.ids += [one for one in found if one not in me.ids]
     elif path == "/answers":

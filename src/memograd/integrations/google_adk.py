@@ -10,6 +10,7 @@ tools, pictures) are left out.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from google.genai import types
 
 from memograd.memory import Memory
 from memograd.memory.records.scope import Scope
+from memograd.memory.write.calls import NameTaken
 
 USER: Final = "user"
 
@@ -62,8 +64,7 @@ class MemoryService(BaseMemoryService):
             if not text.strip():
                 continue
             role = USER if event.author == USER else "assistant"
-            await asyncio.to_thread(
-                self._memory.add,
+            await self._add_once(
                 [{"role": role, "content": text}],
                 user_id=user_id,
                 agent_id=app_name,
@@ -90,8 +91,7 @@ class MemoryService(BaseMemoryService):
             text = _text(entry.content)
             if not text.strip():
                 continue
-            await asyncio.to_thread(
-                self._memory.add,
+            await self._add_once(
                 text,
                 user_id=user_id,
                 agent_id=app_name,
@@ -104,6 +104,11 @@ class MemoryService(BaseMemoryService):
                 timestamp=entry.timestamp,
                 request_id=None if entry.id is None else _call(app_name, None, entry.id),
             )
+
+    async def _add_once(self, said: Any, **given: Any) -> None:
+        """Add what was not added before under its name, whatever comes with it now."""
+        with contextlib.suppress(NameTaken):
+            await asyncio.to_thread(self._memory.add, said, **given)
 
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str

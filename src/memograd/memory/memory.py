@@ -54,6 +54,7 @@ from memograd.memory.write.calls import (
     call_keywords,
     call_parts,
     carry_calls,
+    named_batch,
     reader_for,
 )
 from memograd.memory.write.changes import Labels
@@ -211,17 +212,19 @@ class Memory(MemoryUpkeep):
         batch: Iterable[Messages | Mapping[str, Any]],
         *,
         progress: Callable[[int, int], None] | None = None,
+        request_id: str | None = None,
         **common: Any,
     ) -> dict[str, Any]:
         """`add` for each entry of a batch, in order; all entries are checked before the first.
 
         batch: texts or chat messages; or dictionaries of `add`'s keywords with `messages` among
         them, which win over `common`. Entries with infer=False are written many at once. progress:
-        called with how many entries are done, and how many there are.
+        called with how many entries are done, and how many there are. request_id: a name for the
+        whole batch; made again under the same name, it writes what is missing and answers the same.
 
         Returns `{"results": [...]}` with one answer of `add` an entry. Raises BadInput, having
         written nothing, when an entry is wrong. Entries that were written stay when a later one
-        fails otherwise (name them by `request_id` to make the call again).
+        fails otherwise (name the batch, or each entry, by `request_id` to make the call again).
         """
         if isinstance(batch, str | Mapping):
             raise BadInput("add_many takes a list; give a single text or message to add.")
@@ -233,6 +236,8 @@ class Memory(MemoryUpkeep):
                 calls.append(self._call(messages, **call_keywords(given)))
             except BadInput as error:
                 raise BadInput(f"Entry {number} of the batch: {error}") from None
+        if request_id is not None:
+            calls = named_batch(calls, request_id)
         done = self._carry(calls, progress)
         return {"results": [added_result(events) for events in done]}
 
@@ -284,7 +289,16 @@ class Memory(MemoryUpkeep):
             vision=self.vision,
         )
         reader = reader_for(self.reader, prompt) if infer else None
-        return AddCall(turns, scope, labels, reader, request_id, answered)
+        return AddCall(
+            turns,
+            scope,
+            labels,
+            reader,
+            request_id,
+            answered,
+            prompt=prompt,
+            heard_at=now if timestamp is None else None,
+        )
 
     def _carry(
         self, calls: list[AddCall], progress: Callable[[int, int], None] | None = None

@@ -1,10 +1,11 @@
 """The web application: what stands before every route, its parts, and how a refusal is told.
 
-Outermost first: the headers of every answer, what makes a page of a refusal where a reader looks at
-pages (`page/mount.py`), Host and Origin (403), a key where there is a body (401), the time and
-the size of the body (408, 413), then the routes of `PARTS`. Invariants: what is refused has the
-form `{"detail": SENTENCE}`, and on the page its language; a failure of the database is 503 with
-Retry-After, and its own words go to the log, not to the client.
+Outermost first: the headers of every answer, HEAD as GET without a body (`web/head.py`), what makes
+a page of a refusal where a reader looks at pages (`page/mount.py`), Host and Origin (403), a key
+where there is a body (401), the time and the size of the body (408, 413), then the routes of
+`PARTS`. Invariants: what is refused has the form `{"detail": SENTENCE}`, and on the page its
+language; a failure of the database is 503 with Retry-After, and its own words go to the log, not to
+the client.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
 from memograd.serve.warming import warming
 from memograd.web.body_limit import BodyLimit, SlowBody
+from memograd.web.head import HeadAsGet
 from memograd.web.headers import SAFE, SafeHeaders, allowed
 from memograd.web.host_check import HostCheck, checked_host
 
@@ -86,6 +88,7 @@ def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI
     app.add_middleware(KnownFirst, known=served.check_known)
     app.add_middleware(HostCheck, hosts=hosts, refusal=refusal)
     app.add_middleware(mount.PageRefusals, served=served)
+    app.add_middleware(HeadAsGet, but=[session.LOGIN])  # a preview of the address uses it up
     app.add_middleware(SafeHeaders)
     return app
 

@@ -57,8 +57,11 @@ def check_filters(filters: object) -> None:
 
 
 def check_ids(ids: Mapping[str, str]) -> None:
-    """Raise BadInput for an id that is too long to write under."""
+    """Raise BadInput for an id that is too long to write under, and for one that no path holds: on
+    its way every client leaves out `/./`, and takes what is before `/../` away."""
     for field, value in ids.items():
+        if value in (".", ".."):
+            raise BadInput(f"{field} is {value!r}, which no address can name: choose another name.")
         if len(value) > LONGEST_ID:
             raise BadInput(
                 f"{field} has {len(value)} characters, and {LONGEST_ID} is the most: shorten it."

@@ -9,6 +9,7 @@ The cookie is `HttpOnly` and `SameSite=Strict`. Invariant: a token begins one se
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
@@ -18,17 +19,19 @@ from memograd.serve.keys import SESSION_SECONDS
 from memograd.serve.refusals import Unauthorised
 from memograd.serve.served import Asking, Served
 
+LOGIN: Final = "/login"
+
 
 def login_path(token: str) -> str:
     """The path that begins a session."""
-    return f"/login?token={token}"
+    return f"{LOGIN}?token={token}"
 
 
 def add_to(app: FastAPI, served: Served) -> None:
     """Add the two routes."""
     routes = APIRouter(include_in_schema=False)
 
-    @routes.get("/login")
+    @routes.get(LOGIN)
     async def login(request: Request, token: str) -> Response:
         begun = await asyncio.to_thread(served.keys.begin_session, token)
         if begun is None:

@@ -16,6 +16,7 @@ from memograd.memory.records.scope import SCOPE_FIELDS, Scope
 from memograd.serve.identity import Identity
 from memograd.serve.keys import owner_field
 from memograd.serve.limits import check_filters
+from memograd.serve.mem0_filters import in_our_words
 from memograd.serve.refusals import Forbidden
 
 Ids = Mapping[str, str | None]
@@ -47,11 +48,12 @@ class Wall:
     def filters(self, ids: Ids, filters: Filters | None) -> Filters:
         """What a query may see: what the request names, within the wall. An empty filter is none.
 
-        Raises `Forbidden` where the request names another owner, BadInput for a filter that cannot
-        be, and where nobody is named.
+        Raises `Forbidden` where the request names another owner, `NotOffered` for an `app_id`,
+        BadInput for a filter that cannot be, and where nobody is named.
         """
         named = _named(ids)
         check_filters(filters)
+        filters = in_our_words(filters or {})
         if self.owner is None:
             scope_filter(**named, filters=filters)  # tells a mistake in the request's own words
             return _all_of(named, filters, [])
@@ -72,8 +74,9 @@ class Wall:
         if self.owner is not None:
             return self.owner
         named = _named(ids)
+        filters = in_our_words(filters or {})
         for name in SCOPE_FIELDS:
-            pinned = parse_filter(filters or None).pinned(name) if filters else None
+            pinned = parse_filter(filters).pinned(name) if filters else None
             if name not in named and pinned is not None and len(pinned) == 1:
                 named[name] = next(iter(pinned))
         return Scope(**named).owner if named else None

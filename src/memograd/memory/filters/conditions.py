@@ -199,14 +199,14 @@ def pinned(node: Node, field: str) -> frozenset[str] | None:
     return frozenset().union(*known) if len(known) == len(sets) else None
 
 
-def names_owner(node: Node, field: str) -> bool:
-    """Whether every match has an id in `field` that is named, or any id, said by `"*"`."""
+def names_owner(node: Node) -> bool:
+    """Whether every match has a user, an agent or a run that is named, or any, said by `"*"`."""
     if isinstance(node, Condition):
-        asked = node.field == field and node.operator in ("in", "present")
+        asked = node.field in SCOPE_FIELDS and node.operator in ("in", "present")
         return asked and all(operand.value is not None for operand in node.operands)
     if node.joint == "NOT":
         return False
-    named = [names_owner(member, field) for member in node.members]
+    named = [names_owner(member) for member in node.members]
     return any(named) if node.joint == "AND" else all(named)
 
 

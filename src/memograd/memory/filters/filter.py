@@ -237,7 +237,7 @@ def scope_filter(
             check_id(name, value)
             members.append(Condition(name, "in", (Value(ValueSort.TEXT, value),)))
     if not members:
-        if not any(conditions.names_owner(asked.root, name) for name in SCOPE_FIELDS):
+        if not conditions.names_owner(asked.root):
             raise BadInput(
                 "Say whose memory is meant: give user_id, agent_id or run_id, as an argument or in"
                 ' filters; {"user_id": "*"} asks for everybody\'s.'

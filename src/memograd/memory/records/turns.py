@@ -38,8 +38,8 @@ class RawTurn:
     shared with it. role: `user`, `assistant`, `tool` and the like, None where only the speaker is
     known. images: references to the pictures shared with it, as `picture_reference` makes them.
     expires_at: from when on it is hidden, in UTC. metadata: JSON values of the application's own
-    that came with it. scope: whose memory heard it, where one did; neither is a part of what was
-    said.
+    that came with it. scope: whose memory heard it, where one did. call: a hash of all that the
+    named call said that brought it (`write/calls.py`). None of these is a part of what was said.
     """
 
     id: str
@@ -56,6 +56,7 @@ class RawTurn:
         default_factory=dict, compare=False, repr=False, metadata={"plain": False}
     )
     scope: Scope | None = field(default=None, compare=False, repr=False)
+    call: str | None = field(default=None, compare=False, repr=False, metadata={"plain": False})
 
     @property
     def said_as(self) -> str:
@@ -100,6 +101,7 @@ class RawTurn:
             "images": list(self.images) or None,
             "expires_at": self.expires_at.isoformat() if self.expires_at else None,
             "metadata": dict(self.metadata) or None,
+            "call": self.call,
         }
         return values | {key: value for key, value in optional.items() if value is not None}
 
@@ -118,4 +120,5 @@ class RawTurn:
             images=tuple(values.get("images", ())),
             expires_at=datetime.fromisoformat(expires_at) if expires_at else None,
             metadata=values.get("metadata", {}),
+            call=values.get("call"),
         )

@@ -2,25 +2,30 @@
 
 A call may be made twice because its first answer was lost. The application names it
 (`request_id`); the ids of its raw turns are then made from that name, so a journal that has the
-turns has the call, and the answer is read from the journal again.
+turns has the call, and the answer is read from the journal again. The turns keep a hash of all that
+the call said, with its labels and instructions, and of the whole batch that was named (`told_by`).
 
 Invariants: under one owner a request id is written once, whichever process was asked and wherever
-it was killed; calls that are written together are all remembered word for word under one owner, so
-that none of them rests on another.
+it was killed; another call is never answered with the answer of the one that had its name; calls
+that are written together are all remembered word for word under one owner, so that none of them
+rests on another.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from memograd.errors import BadInput
 from memograd.memory.arguments import checked_labels, kind_of, one_of
 from memograd.memory.journal import AlreadyKnown
+from memograd.memory.journal.rows import to_json
 from memograd.memory.records.events import Event, NewEvent
 from memograd.memory.records.operations import OpKind
 from memograd.memory.records.scope import Scope, check_id
@@ -49,7 +54,8 @@ class AddCall:
     """turns, scope, labels: what was said, under whose ids, and how its items are labelled.
 
     reader: None remembers word for word. request_id: the name of the call, if it has one. answered:
-    the answer that is written down with it.
+    the answer that is written down with it. prompt: what the reader was told to heed. heard_at: the
+    moment of the call, where it names none itself. batch: a hash of the named batch it belongs to.
     """
 
     turns: Sequence[RawTurn]
@@ -58,6 +64,13 @@ class AddCall:
     reader: MemReader | None
     request_id: str | None = None
     answered: Answered | None = None
+    prompt: str | None = None
+    heard_at: datetime | None = None
+    batch: str | None = None
+
+
+class NameTaken(BadInput):
+    """A call under a name that another call had before."""
 
 
 @runtime_checkable
@@ -182,7 +195,7 @@ def _carry(
 ) -> list[Event]:
     if call.request_id is None:
         return _write(store, manager, call, categorise)
-    call = replace(call, turns=named_turns(call.turns, call.scope.owner, call.request_id))
+    call = replace(call, turns=named_turns(call))
     done = written_before(store, call.scope, call.turns)
     if done is not None:
         return done
@@ -207,15 +220,60 @@ def _write(
     return learn(store, call.reader, manager, *told, categorise=categorise, beside=beside)
 
 
-def named_turns(turns: Sequence[RawTurn], owner: str, request_id: str) -> list[RawTurn]:
-    """The turns with ids that tell the call. Raises BadInput for a request id that cannot be."""
+def told_by(call: AddCall) -> str:
+    """A hash of what a call says, the same for the same call made again later.
+
+    Raises BadInput for metadata that is not made of JSON values.
+    """
+    said = [
+        [
+            turn.speaker,
+            turn.role,
+            turn.text,
+            turn.images,
+            None if turn.time in (None, call.heard_at) else turn.time.astimezone(UTC).isoformat(),
+        ]
+        for turn in call.turns
+    ]
+    labels = call.labels
+    ends = None if labels.expires_at is None else labels.expires_at.isoformat()
+    _, metadata = to_json(labels.metadata, "metadata")
+    filed = [metadata, labels.kind, labels.categories, ends]
+    whole = [said, filed, call.reader is not None, call.prompt, call.batch]
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+
+
+def named_batch(calls: Sequence[AddCall], request_id: str) -> list[AddCall]:
+    """The calls of a batch that has one name, each with its own, and with what all of them tell.
+
+    Raises BadInput where a call has a name already.
+    """
+    _check_name(request_id)
+    if any(call.request_id is not None for call in calls):
+        raise BadInput("Name the batch by request_id or its entries, not both.")
+    whole = hashlib.sha256(request_id.encode()).hexdigest()  # of one length, however long
+    told = hashlib.sha256("".join(map(told_by, calls)).encode()).hexdigest()
+    return [
+        replace(call, request_id=f"batch:{whole}:{number}", batch=told)
+        for number, call in enumerate(calls)
+    ]
+
+
+def named_turns(call: AddCall) -> list[RawTurn]:
+    """The turns of a named call, with ids that tell it. Raises BadInput for a bad name."""
+    name, owner = call.request_id or "", call.scope.owner
+    _check_name(name)
+    told = told_by(call)
+    return [
+        replace(turn, id=str(uuid.uuid5(_REQUESTS, f"{owner}\0{name}\0{place}")), call=told)
+        for place, turn in enumerate(call.turns)
+    ]
+
+
+def _check_name(request_id: str) -> None:
     check_id("request_id", request_id)
     if len(request_id) > MOST_CHARACTERS:
         raise BadInput(f"request_id has more than {MOST_CHARACTERS} characters: shorten it.")
-    return [
-        replace(turn, id=str(uuid.uuid5(_REQUESTS, f"{owner}\0{request_id}\0{place}")))
-        for place, turn in enumerate(turns)
-    ]
 
 
 def written_before(
@@ -223,7 +281,7 @@ def written_before(
 ) -> list[Event] | None:
     """The operations of the call that wrote these turns; None if none did.
 
-    What was purged since is no longer among them. Raises BadInput when the call said something
+    What was purged since is no longer among them. Raises `NameTaken` when the call said something
     else, or said it under other ids: it would seem to be written there, and is not.
     """
     if not turns:
@@ -234,7 +292,7 @@ def written_before(
         return None
     first = heard[0]
     if first.scope != scope:
-        raise BadInput(
+        raise NameTaken(
             "This request_id (over HTTP: Idempotency-Key) was used before under other ids of the"
             " user, agent or run: name every call differently."
         )
@@ -247,9 +305,14 @@ def written_before(
     for turn in turns:
         told = [event for event in together if event.subject == turn.id and event.after]
         if not first.erased and (not told or not _same(turn, told[0])):
-            raise BadInput(
+            raise NameTaken(
                 "This request_id (over HTTP: Idempotency-Key) was used for other messages before:"
                 " name every call differently."
+            )
+        if told and not _told_as(turn, told[0]):
+            raise NameTaken(
+                "This request_id (over HTTP: Idempotency-Key) was used before for a call with other"
+                " parts beside its messages, such as metadata: name every call differently."
             )
     return [
         event
@@ -262,3 +325,9 @@ def written_before(
 def _same(turn: RawTurn, event: Event) -> bool:
     kept = RawTurn.from_json((event.after or {})["turn"])
     return (kept.speaker, kept.text, kept.role) == (turn.speaker, turn.text, turn.role)
+
+
+def _told_as(turn: RawTurn, event: Event) -> bool:
+    """Whether the call said all else as now; of calls in older journals that is not known."""
+    kept = RawTurn.from_json((event.after or {})["turn"])
+    return kept.call in (None, turn.call)

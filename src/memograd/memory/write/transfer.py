@@ -157,7 +157,7 @@ def _check_item(event: Event, contents: Mapping[str, Any]) -> None:
 def _check_turn(event: Event, contents: Mapping[str, Any]) -> None:
     turn = RawTurn.from_json(contents["turn"])
     _require_texts(contents["turn"], "images")
-    texts = (turn.speaker, turn.text, turn.caption or "", turn.role or "")
+    texts = (turn.speaker, turn.text, turn.caption or "", turn.role or "", turn.call or "")
     _require(all(isinstance(text, str) for text in texts), "the turn's texts are not all texts")
     _require(isinstance(turn.session, int), "the turn's session is not a number")
     _require(abs(turn.session) < MOST_SESSIONS, "the turn's session is no number of a sitting")

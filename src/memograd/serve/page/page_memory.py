@@ -30,6 +30,10 @@ CHANGES: Final = frozenset({"ADD", "UPDATE", "DELETE"})
 OPERATIONS: Final = CHANGES | {"NONE"}
 FOUND: Final = 20
 RELATED: Final = 5
+READ_AT_FIRST: Final = 64
+READ_WIDER: Final = 4
+"""Places of the journal that are looked at for the newest operations, and how many times as many
+when that was not enough."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +85,16 @@ class PageMemory(OwnedMemory):
 
     def latest_operations(self, owner: str, count: int) -> list[dict[str, Any]]:
         """The newest operations of an owner that changed something, the newest first, with actor
-        and reason. Reads all that happened to the owner."""
+        and reason. Reads the journal backwards, as far as is needed."""
         self.check_owner(owner)
-        events = self._memory.store.journal.tail(owner)
-        changes = [event for event in events if event.kind.value in CHANGES and not event.erased]
+        journal = self._memory.store.journal
+        last, behind = journal.last_seq(owner), READ_AT_FIRST
+        while True:
+            events = journal.tail(owner, after=max(last - behind, 0))
+            changes = [one for one in events if one.kind.value in CHANGES and not one.erased]
+            if len(changes) >= count or behind >= last:
+                break
+            behind *= READ_WIDER
         found = changes[: -count - 1 : -1]
         self._note("operations", owner, (event.subject for event in found))
         return [history_result(event) for event in found]

@@ -69,13 +69,14 @@ def recognised(sentence: str) -> tuple[str, Mapping[str, str]]:
 def _sentences() -> list[tuple[str, re.Pattern[str]]]:
     english = catalogue()["en"]
     return [
-        (key.removeprefix(TOLD), re.compile("".join(_pattern(english[key])), re.S))
+        (key.removeprefix(TOLD), re.compile("".join(pattern(english[key])), re.S))
         for key in english
         if key.startswith(TOLD)
     ]
 
 
-def _pattern(text: str) -> Iterator[str]:
+def pattern(text: str) -> Iterator[str]:
+    """The parts of a regular expression that knows a text, whatever stands in its `{names}`."""
     for literal, name, _, _ in Formatter().parse(text):
         yield re.escape(literal)
         if name is not None:

@@ -22,6 +22,7 @@ import memograd
 from memograd.serve.identity import Identity
 from memograd.serve.page import texts
 from memograd.serve.page.page_memory import PageMemory
+from memograd.serve.page.reasons import in_language
 from memograd.serve.page.texts import LANGUAGES, preferred, recognised, say
 from memograd.serve.refusals import Refused, shortened
 from memograd.serve.served import Served
@@ -103,6 +104,7 @@ class View:
         text = template.render(
             say=self.say,
             told=self.told,
+            because=partial(in_language, self.language),
             language=self.language,
             languages=LANGUAGES,
             here=self._here,

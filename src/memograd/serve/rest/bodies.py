@@ -8,7 +8,6 @@ every body.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
@@ -16,15 +15,16 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from memograd.errors import BadInput
-from memograd.memory.filters import parse_filter
 from memograd.memory.records.scope import SCOPE_FIELDS
 from memograd.serve.limits import check_filters
+from memograd.serve.mem0_filters import in_our_words
+from memograd.serve.numbers import Real, Whole
 from memograd.serve.refusals import NotOffered
 
 Time = datetime | str | Annotated[float, Strict()]
 """Strict, since true is no time: it would be the first second of 1970."""
 Filters = dict[str, Any]
-Count = Annotated[int, Field(ge=1, le=1000)]
+Count = Annotated[Whole, Field(ge=1, le=1000)]
 
 
 class Body(BaseModel):
@@ -60,8 +60,7 @@ class Owned(ServiceBody):
     def ids(self) -> dict[str, str | None]:
         """The ids of the top level."""
         check_filters(self.filters)  # before anything is read of them
-        if self.app_id is not None or mentions_app(self.filters):
-            raise NotOffered("app_id is not offered: use agent_id.")
+        in_our_words({"app_id": self.app_id} if self.app_id is not None else self.filters or {})
         return {name: getattr(self, name) for name in SCOPE_FIELDS}
 
     def ids_alone(self) -> dict[str, str | None]:
@@ -118,20 +117,12 @@ class NewBatch(Owned):
 
     memories: list[NewMemories]
 
-    def entries(self, request_id: str | None) -> list[dict[str, Any]]:
-        """What `Memory.add_many` takes. Raises BadInput for an entry with ids of its own.
-
-        request_id: the name of the call, from which each entry gets its own.
-        """
+    def entries(self) -> list[dict[str, Any]]:
+        """What `Memory.add_many` takes. Raises BadInput for an entry with ids of its own."""
         check_filters([one.filters for one in self.memories if one.filters])
         if any(any(one.ids_alone().values()) for one in self.memories):
             raise BadInput("A batch is of one owner: give the ids beside memories, not in them.")
-        made = [{"messages": one.messages, **one.given()} for one in self.memories]
-        if request_id is not None:
-            whole = hashlib.sha256(request_id.encode()).hexdigest()  # of one length, however long
-            for number, entry in enumerate(made):
-                entry["request_id"] = f"batch:{whole}:{number}"
-        return made
+        return [{"messages": one.messages, **one.given()} for one in self.memories]
 
 
 class Selection(Owned):
@@ -150,7 +141,8 @@ class Selection(Owned):
         members: list[Filters] = [self.filters] if self.filters else []
         if self.categories:
             members.append({"categories": {"in": self.categories}})
-        members += [{name: {"eq": value}} for name, value in (self.metadata or {}).items()]
+        named = (self.metadata or {}).items()  # a key may have the name of a field
+        members += [{f"metadata.{name}": {"eq": value}} for name, value in named]
         return {"AND": members} if members else None
 
 
@@ -160,15 +152,15 @@ class Search(Selection):
     query: str
     top_k: Count | None = None
     limit: Count | None = None
-    threshold: float | None = None
+    threshold: Real | None = None
     rerank: bool | None = None
     keyword_search: bool | None = None
     fields: list[str] | None = None
     reference_date: Time | None = None
     asked_at: Time | None = None
     mode: Literal["hybrid", "dense", "lexical"] = "hybrid"
-    turns: Annotated[int, Field(ge=0, le=1000)] = 0
-    half_life_days: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    turns: Annotated[Whole, Field(ge=0, le=1000)] = 0
+    half_life_days: Annotated[Real, Field(gt=0, le=1e6)] | None = None
     explain: bool = False
 
     def given(self) -> dict[str, Any]:
@@ -276,8 +268,8 @@ class ContextQuestion(Owned):
 
     query: str
     top_k: Count | None = None
-    turns: Annotated[int, Field(ge=0, le=1000)] = 10
-    token_budget: Annotated[int, Field(ge=0, le=1_000_000)] = 2000
+    turns: Annotated[Whole, Field(ge=0, le=1000)] = 10
+    token_budget: Annotated[Whole, Field(ge=0, le=1_000_000)] = 2000
 
 
 class Purge(Owned):
@@ -321,12 +313,7 @@ class NewKeyAsked(Body):
     name: str
     owner: str | None = None
     rights: list[str] = ["read", "write"]
-    days: Annotated[float, Field(gt=0, le=36_500)] | None = None
-
-
-def mentions_app(filters: Filters | None) -> bool:
-    """Whether a filter asks for mem0's `app_id`."""
-    return bool(filters) and parse_filter(filters).mentions("app_id")
+    days: Annotated[Real, Field(gt=0, le=36_500)] | None = None
 
 
 def at_most(elements: object, most: int, what: str) -> None:

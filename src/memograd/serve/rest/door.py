@@ -10,6 +10,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
 
 from memograd.errors import BadInput
 from memograd.memory.results import item_result
@@ -21,6 +22,26 @@ from memograd.serve.wall import Ids
 from memograd.web.strict_json import StrictRoute
 
 _ANY: Final[TypeAdapter[Any]] = TypeAdapter(Any)  # writes what is JSON as it stands
+
+
+class _AnyText(Convertor[str]):
+    """A part of a path that may hold anything, `{name:any_text}`: an owner's name does.
+
+    Starlette's own kinds stop at a slash (`str`) or at a line break (`path`).
+    """
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        """As it stands."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """As it stands."""
+        return value
+
+
+register_url_convertor("any_text", _AnyText())
 
 
 class RefusalBody(BaseModel):

@@ -124,7 +124,7 @@ def server_routes(served: Served) -> APIRouter:
         """Users, agents and runs with how many memories they have."""
         return memory.counts()
 
-    @api.delete("/entities/{entity_type}/{entity_id:path}")
+    @api.delete("/entities/{entity_type}/{entity_id:any_text}")
     def delete_entity(entity_type: EntityType, entity_id: str, memory: Door) -> Any:
         """Forget all memories of a user, an agent or a run; their history stays."""
         ids = dict.fromkeys(SCOPE_FIELDS) | {f"{entity_type}_id": entity_id}
@@ -222,7 +222,7 @@ def client_routes(served: Served) -> APIRouter:
         found = memory.counts()
         return {"results": found, "count": len(found), "next": None, "previous": None}
 
-    @api.delete("/v2/entities/{entity_type}/{name:path}/")
+    @api.delete("/v2/entities/{entity_type}/{name:any_text}/")
     def delete_entity(entity_type: EntityType, name: str, memory: Door) -> Any:
         """Forget all memories of a user, an agent or a run."""
         ids = dict.fromkeys(SCOPE_FIELDS) | {f"{entity_type}_id": name}

@@ -87,8 +87,9 @@ def routes(served: Served) -> APIRouter:
         """Remember several things, in order; all are checked before the first is written."""
         at_most(asked.memories, served.settings.limits.max_batch, "memories")
         check_name(idempotency_key)
-        entries, ids = asked.entries(idempotency_key), asked.ids_alone()
-        return await in_turn(served, memory, ids, partial(memory.add_many, entries, ids=ids))
+        entries, ids = asked.entries(), asked.ids_alone()
+        add = partial(memory.add_many, entries, ids=ids, request_id=idempotency_key)
+        return await in_turn(served, memory, ids, add)
 
     @api.post("/sweep")
     def sweep(asked: Owned, memory: Door) -> Any:

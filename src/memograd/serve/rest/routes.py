@@ -50,7 +50,6 @@ def _about(served: Served) -> APIRouter:
 
     away = {"model": RefusalBody, "description": "The database is away."}
 
-    @routes.head("/healthz", include_in_schema=False)
     @routes.get("/healthz", responses={503: away})
     async def healthz() -> dict[str, Any]:
         """Whether the memory can be reached; needs no key and tells nothing else."""
