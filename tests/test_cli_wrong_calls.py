@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from memograd.data.lifelog.files import write_lifelogs
 
 from memograd.cli import main
-from memograd.data.lifelog.files import write_lifelogs
 from memograd.data.lifelog.generate import generate_lifelogs
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder

@@ -27,7 +27,9 @@ def told(memory: Memory, *messages: str) -> list[str]:
 
 
 def test_what_is_unsaid_in_the_same_message_is_not_kept(memory: Memory) -> None:
-    said = "I make 2,950 a month and I rent a flat in Bruges. Hm, on second thought, unsay the salary."
+    said = (
+        "I make 2,950 a month and I rent a flat in Bruges. Hm, second thoughts, unsay the salary."
+    )
     assert told(memory, said) == ["User rents a flat in Bruges."]
 
 
