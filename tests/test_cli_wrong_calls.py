@@ -107,15 +107,17 @@ def full_disk() -> Iterator[None]:
 
 
 def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
-    old = tmp_path / "old.jsonl"
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    old = folder / "old.jsonl"
     old.touch()
     logs = generate_lifelogs(1, 0)
     for write in (
         lambda: write_lifelogs(logs, old),
-        lambda: write_lifelogs(logs, tmp_path / "new.jsonl"),
-        lambda: write_sample(tmp_path / "medical.sqlite"),
-        lambda: RunFolder.create(tmp_path / "run", "{}", task="text"),
+        lambda: write_lifelogs(logs, folder / "new.jsonl"),
+        lambda: write_sample(folder / "medical.sqlite"),
+        lambda: RunFolder.create(folder / "run", "{}", task="text"),
     ):
         with full_disk(), pytest.raises(BadInput, match=r"cannot be (written|made)"):
             write()
-    assert list(tmp_path.iterdir()) == [old]
+    assert list(folder.iterdir()) == [old]
