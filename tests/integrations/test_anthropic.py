@@ -23,14 +23,18 @@ from memograd.memory import Memory
 
 USERS = (f"user-{number}" for number in itertools.count())
 
-names = st.sampled_from(["a", "b.txt", "笔记.md", ".hidden", ".."])
+names = st.sampled_from(
+    ["a", "A", "b.txt", "笔记.md", ".hidden", "..", "...", "a\nb", "e\u0301", "*"]
+)
 paths = st.one_of(
     st.lists(names, max_size=3).map(lambda parts: "/".join(["/memories", *parts])),
     st.sampled_from(
         ["/memories/", "/memories//a", "/memories/./a/", "/etc/passwd", "/memoriesa", ""]
     ),
 )
-lines = st.sampled_from(["tea", "茶", "", "tea tea", "x\r", "\t"])
+lines = st.sampled_from(
+    ["tea", "茶", "", "tea tea", "x\r", "\t", "\x0ca", "\u2028b", "\x85", "\x1c", "😀"]
+)
 texts = st.lists(lines, max_size=5).map("\n".join)
 commands = st.one_of(
     st.fixed_dictionaries(

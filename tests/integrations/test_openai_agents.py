@@ -34,7 +34,10 @@ items = st.one_of(
         lambda text: {"type": "function_call", "name": "f", "call_id": "1", "arguments": text},
         texts,
     ),
-    st.builds(lambda text: {"type": "function_call_output", "call_id": "1", "output": text}, texts),
+    st.builds(
+        lambda output: {"type": "function_call_output", "call_id": "1", "output": output},
+        st.one_of(texts, st.none(), st.integers(), st.just({"type": "screenshot", "text": "a"})),
+    ),
 )
 limits = st.none() | st.integers(-1, 4)
 calls = st.one_of(

@@ -104,5 +104,7 @@ def _text(value: Mapping[str, Any]) -> str:
     content = value.get("content") or value.get("output") or value.get("arguments") or ""
     if isinstance(content, str):
         return content
+    if not isinstance(content, Sequence):  # one part, such as a screenshot, or no text at all
+        content = [content]
     parts = [part.get("text") for part in content if isinstance(part, Mapping)]
     return "\n".join(part for part in parts if isinstance(part, str))
