@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from memograd.data.lifelog.files import write_lifelogs
 
 from memograd.cli import main
 from memograd.data.lifelog.generate import generate_lifelogs
+from memograd.data.lifelog.types import write_lifelogs
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.memory.search.ranker.files import save_ranker, shipped_ranker

@@ -29,6 +29,7 @@ def test_every_text_that_is_used_is_in_the_catalogue_and_none_is_left_over() -> 
     written = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     whole = set(re.findall(r"""say\(\s*["']([\w.]+)["']\s*[,)]""", written))
     begun = set(re.findall(r"""say\(\s*["']([\w.]+\.)["'] [~+]""", written))
+    begun |= set(re.findall(r"""^[A-Z]+: Final = ["'](\w+\.)["']$""", written, re.MULTILINE))
     known = set(catalogue()["en"])
     assert whole <= known, whole - known
     assert all(any(key.startswith(start) for key in known) for start in begun)
@@ -39,7 +40,11 @@ def test_every_text_that_is_used_is_in_the_catalogue_and_none_is_left_over() -> 
 def test_languages_have_the_same_names_to_fill_in() -> None:
     for key in catalogue()["en"]:
         names = {code: set(re.findall(r"\{(\w+)\}", say(code, key))) for code in LANGUAGES}
-        assert names["en"] == names["zh"], key
+        # A reason that was written in Chinese names no property, which its quotation does.
+        same = (
+            names["en"] >= names["zh"] if key.startswith("reason.") else names["en"] == names["zh"]
+        )
+        assert same, key
 
 
 def test_a_text_that_a_language_lacks_is_an_error(

@@ -21,9 +21,9 @@ from memograd.tasks.relations.requests import fitted_requests, told_requests
 from memograd.tasks.relations.wording import DialogueReader
 
 TOLD: list[Any] = [
-    ["u", "I'm a bailiff in Leith and I owe my brother Stavros six thousand.",
+    ["u", "I'm a bailiff in Leith and owe my brother Stavros six thousand.",
      [["job", "I'm a bailiff in Leith", "User is a bailiff in Leith."],
-      ["debt", "I owe my brother Stavros six thousand", "User owes their brother 6,000."]]],
+      ["debt", "owe my brother Stavros six thousand", "User owes their brother 6,000."]]],
     ["u", "We have two greyhounds.", [["dogs", "We have two greyhounds", "User has greyhounds."]]],
 ]  # fmt: skip
 ASKS: list[Any] = ["u", "please forget what I owe my brother", [], [["debt", "retract"]]]
