@@ -31,7 +31,7 @@ from typing import Any
 
 from memograd.memory import Memory
 from memograd.memory.embedders import Embedder, e5, load_embedder
-from memograd.memory.relations import RelationModel, model
+from memograd.memory.relations import RelationModel, encoder
 
 os.environ["MEM0_TELEMETRY"] = "False"
 
@@ -127,9 +127,10 @@ class Counting:
 def count_layers(relations: RelationModel) -> None:
     """Have `Counting.done` count from now on."""
     embedding = e5._model()
-    layers = model._layers(relations._weights)
-    relations._sessions = [
-        Counting(session, len(of)) for session, of in zip(relations._sessions, layers, strict=True)
+    graphs = relations._encoder
+    layers = encoder._layers(graphs._weights)
+    graphs._sessions = [
+        Counting(session, len(of)) for session, of in zip(graphs._sessions, layers, strict=True)
     ]
     embedding.session = Counting(embedding.session, embedding._weights.layers)
 
