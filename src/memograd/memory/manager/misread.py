@@ -29,6 +29,11 @@ _BEGINS_NO: Final = re.compile(
     r"\W*(?:(?:lol|ha(?:ha)*|hm+|oh|er+m?|uh|well|哈+|哎呀?|呃)\W*)*(?:no|nope|nah|不是|不对|不)\b",
     re.IGNORECASE,
 )
+_POINTS_AT: Final = re.compile(
+    r"\W*(?:the )?(?:former|latter|first|second|third|last)(?: one)?(?=$|[,.!;])"
+    r"|第[一二三]个?(?=$|[，,。！])",
+    re.IGNORECASE,
+)
 _CHANGED: Final = re.compile(
     r"\b(?:any ?more|any longer|no longer|now|since|used to|moved|left|quit|stopped|gave up|sold"
     r"|ended|over|broke|cancel\w*|i meant|i said|typo|forget|delete)\b"
@@ -60,6 +65,8 @@ def misreads(heard: Heard, told: Sequence[MemoryItem]) -> bool:
     denied = [_content(one) for one in clauses if _NEGATED.search(one)]
     if any((words & its) - mine for words in denied):
         return True
+    if _POINTS_AT.match(own) and re.search(r"[?？]\s*$", heard.before[-1][1]):
+        return True  # "the first" of what was asked is no other value of what was told
     if _BEGINS_NO.match(own) and _guessed(heard.before[-1][1], own, olds):
         return True
     said = set().union(*(_content(one) for one in clauses if not _NEGATED.search(one)))

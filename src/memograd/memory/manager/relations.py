@@ -57,7 +57,7 @@ from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, fo
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader import people_chinese
-from memograd.memory.reader.asked import asked_plainly
+from memograd.memory.reader.asked import FORGETS, asked_plainly
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
 from memograd.memory.reader.heads import is_standing
@@ -233,6 +233,8 @@ class RelationManager(Rewriter):
                 and float(found[n, 0]) < self.thresholds.unrelated_above
             ):
                 relation = "retract"
+            if self._puts_again(heard, item, relation, item.id in recent, left):
+                continue
             taken = None
             # Beside many items one always looks corrected.
             if few or relation == "retract" or sure >= doubt_above:
@@ -258,6 +260,9 @@ class RelationManager(Rewriter):
                 and gives_number(self._model, heard, item)
             ):
                 least = 0.0
+            elif doubt_above <= sure < least and relation == "end":
+                # "Cancelled Crave" ends one of three, whatever becomes of the others.
+                least = 0.0 if names_members(item.text, heard.own) else least
             if left.corrected and relation in VALUES and not first[n]:
                 continue  # "no, fifth floor" corrects one thing
             if sure >= least:
@@ -283,8 +288,9 @@ class RelationManager(Rewriter):
         open_ = [n for n in range(len(items)) if items[n].id not in closed]
         unsure = [n for n in open_ if closing[n] >= self.thresholds.link_above]
         link = items[max(unsure, key=lambda n: closing[n])].id if unsure else None
+        forgets = any(change.decision.op.kind is OpKind.DELETE for change in changes)
         for k, fact in enumerate(left.facts):
-            if k in left.used:
+            if k in left.used or (forgets and _asks_to_forget(left, k)):
                 continue
             same = next(
                 (
@@ -436,6 +442,11 @@ class RelationManager(Rewriter):
 
 def _may_close(heard: Heard) -> bool:
     return heard.may_close or bool(heard.perhaps)
+
+
+def _asks_to_forget(left: Left, k: int) -> bool:
+    """Whether a fact is the request itself: "pls forget everything about Madison"."""
+    return k < len(left.quotes) and FORGETS.search(left.quotes[k]) is not None
 
 
 def _perhaps(sentence: str, text: str) -> float:

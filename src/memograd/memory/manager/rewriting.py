@@ -22,6 +22,7 @@ from memograd.memory.manager import substitution
 from memograd.memory.manager.counted import counted_anew
 from memograd.memory.manager.cues import (
     ADDS,
+    ADDS_SURELY,
     CORRECTS,
     DENIED,
     DENIES,
@@ -67,13 +68,16 @@ _STOPS: Final = re.compile(
 
 @dataclass
 class Left:
-    """The facts of a message; used: those in an item. rewritten: all of it; corrected: a value."""
+    """The facts of a message; used: those in an item. rewritten: all of it; corrected: a value.
+    new, old: the value that it has put in place, and the one that stood there."""
 
     facts: list[Fact]
     quotes: list[str]
     used: set[int] = field(default_factory=set)
     rewritten: bool = False
     corrected: bool = False
+    new: str | None = None
+    old: str = ""
 
 
 class Rewriter:
@@ -125,6 +129,8 @@ class Rewriter:
             return Change(decision, heard.as_fact, hide=True)
         if relation == "end" and not (sounds and just_told):
             return None
+        if not sounds and ADDS_SURELY.search(heard.own):
+            return None  # "coeliac too, on top of the milk thing"
         found = with_value(
             self._model, heard, present(item.text), just_told=just_told, relation=relation
         )
@@ -146,6 +152,7 @@ class Rewriter:
         if not (just_told or sounds) or (untold and relation != "correct") or sure < least:
             return None
         if found is not None:
+            left.new, left.old = found.new, found.old
             left.rewritten = left.corrected = True  # it takes no other item's place
             left.used |= {
                 k
@@ -186,6 +193,18 @@ class Rewriter:
             left.facts[fit],
             hide=True,
         )
+
+    def _puts_again(
+        self, heard: Heard, item: MemoryItem, relation: str, just_told: bool, left: Left
+    ) -> bool:
+        """Whether a value that has corrected one item would correct another of this one: "*72 kg"
+        says nothing of an age of 47."""
+        if left.new is None or relation not in VALUES:
+            return False
+        found = with_value(
+            self._model, heard, present(item.text), just_told=just_told, relation=relation
+        )
+        return found is not None and found.new == left.new and found.old != left.old
 
     def _least_taken_back(self, heard: Heard) -> float:
         """How surely a message must close at least what was just told, for `_taken_back` or

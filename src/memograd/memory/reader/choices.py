@@ -84,6 +84,7 @@ _LETTER: Final = re.compile(
     r"(?:[).,;:]+(?:\s*(?P<reason>\S.*))?|\W*(?:哈+|吧|呗|啦|lol|haha+|please|pls)?\W*$)",
     re.IGNORECASE | re.DOTALL,
 )
+_EXAMPLES: Final = re.compile(r"\b(?:for (?:example|instance)|such as|e\.g\.),? ", re.IGNORECASE)
 _WHICH: Final = re.compile(r"\W*(?:which|who|what|how|when|where)\b", re.IGNORECASE)
 _WHICH_THEN: Final = re.compile(r"(?<=\w)[.?!] +(?:which|what)\b[^.?!]*[?.! ]*$", re.IGNORECASE)
 """A question behind the sentence that has the choices."""
@@ -165,6 +166,8 @@ def _choices_english(question: str) -> list[Span]:
         return []
     heads = [m.start() for m in _HEAD.finditer(question, 0, ors[0].start())]
     head = max(heads, default=-1) + 1
+    examples = list(_EXAMPLES.finditer(question, head, ors[0].start()))
+    head = examples[-1].end() if examples else head
     joints = [m for m in _COMMA.finditer(question, head, end) if m.end() < end]
     first_or = next(n for n, joint in enumerate(joints) if re.search(r"\bor\b", joint[0], re.I))
     while first_or > 0 and _CLAUSE.match(question, joints[0].end(), joints[1].start()):
@@ -180,7 +183,9 @@ def _choices_english(question: str) -> list[Span]:
     if words > 6 or not later:
         return []
     before = question[head : joints[0].start()]
-    if question[head - 1 : head] == ":":
+    if examples:
+        start = head
+    elif question[head - 1 : head] == ":":
         start = head + len(before) - len(before.lstrip())
     else:
         starts = [head + m.start() for m in re.finditer(r"\S+", before)]

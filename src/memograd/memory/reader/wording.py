@@ -326,6 +326,8 @@ def completed(text: str) -> str | None:
     verb, adverb = found["verb"].casefold(), (found["adverb"] or "").casefold()
     rest = text[found.end() :]
     clause = re.split(r"[,;—–]| - ", rest)[0]
+    if verb in ("owe", "own", "weigh") and not re.match(r" (?:me|us|you)\b", rest):
+        return f"I {adverb}{verb}{rest}"
     if verb == "gonna" and not clause.startswith(" be "):  # "Gonna be a great night": not I
         return f"I'm {adverb}going to{rest}"
     if verb == "been":  # "Been a busy week" is nobody
