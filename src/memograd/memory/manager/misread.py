@@ -24,7 +24,9 @@ from memograd.memory.statements.value_types import TYPES
 
 LONGEST: Final = 160  # characters; what goes on longer tells more than what was misread
 _CLAUSE: Final = re.compile(r"[.,;:!?()\n]+|\s-+\s|\bbut\b|[，。；！？、]")
-_NEGATED: Final = re.compile(r"\b(?:not|never|no|nor|nothing)\b|n['’]t\b|[不没沒]", re.IGNORECASE)
+_NEGATED: Final = re.compile(
+    r"\b(?:not|never|no|nor|nothing)\b|n['’]t\b|[不没沒]|哪[来來有]", re.IGNORECASE
+)
 _BEGINS_NO: Final = re.compile(
     r"\W*(?:(?:lol|ha(?:ha)*|hm+|oh|er+m?|uh|well|哈+|哎呀?|呃)\W*)*(?:no|nope|nah|不是|不对|不)\b",
     re.IGNORECASE,

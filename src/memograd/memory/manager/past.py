@@ -210,7 +210,7 @@ def words_of(text: str) -> frozenset[str]:
     """The beginnings of content words; in Chinese, pairs of characters beside each other; and
     numbers."""
     text = simplified(text)
-    numbers = re.findall(r"\d+", text)
+    numbers = re.findall(r"\d+|[①-⑨]", text)
     if not is_chinese(text):
         # "The vape thing" names "vapes", whose stem is "vap".
         shorter = (one.removesuffix("e") if len(one) > 3 else one for one in stems(text))

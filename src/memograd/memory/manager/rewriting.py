@@ -112,6 +112,8 @@ class Rewriter:
             told = substitution.names_the_old(old, heard.own)
             if told or (sounds and gives_surely(self._model, heard, old)):
                 relation = "correct"  # a value is wrong, and not all of it
+        if not (sounds or DENIES.search(heard.own)) and ADDS_SURELY.search(heard.own):
+            return None  # "coeliac too, on top of the milk thing", 再加一条：别用拼音
         if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
             # "It's not for the eggs" denies something, but nothing of this item.
             # 再也不学了 denies nothing: so far it was so.
@@ -129,8 +131,6 @@ class Rewriter:
             return Change(decision, heard.as_fact, hide=True)
         if relation == "end" and not (sounds and just_told):
             return None
-        if not sounds and ADDS_SURELY.search(heard.own):
-            return None  # "coeliac too, on top of the milk thing"
         found = with_value(
             self._model, heard, present(item.text), just_told=just_told, relation=relation
         )

@@ -68,6 +68,7 @@ _IDIOMS: Final = tuple(
          r"\g<who> turned \g<age>"),
         (r"\b(?P<new>(?-i:[A-Z])\w+) (?:took|has taken|['’]s taken) over from"
          r" (?P<old>(?-i:[A-Z])\w+)\b", r"\g<old> left and \g<new> replaced \g<old>"),
+        ("(?:没|沒)(?:有)?碰(?:过|過)?(?P<what>烟|酒|烟酒)", r"戒了\g<what>"),
         ("提桶跑路|卷铺盖(?:走人)?(?!了?他)", "离职"),
         ("被(?:公司|老板)?炒了?鱿鱼", "被公司辞退"),
         ("把(?:公司|老板)(?:给)?炒了(?:鱿鱼)?", "从公司辞职了"),
@@ -87,7 +88,7 @@ _HINTS: Final = re.compile(
     r"put|rainbow|slipped|passed over|breathed|bucket|clogs|ghost|pull through|called it|done|over"
     r"|finished|history|no more|towel|got|canned|sacked|axed|given|my job|out of work|hung|head"
     r"|packed|jacked|chucked|jibbed|been|went|knot|my (?:wife|husband)|candles|sold|born|arrived"
-    r"|landed|along|all about|[桶盖鱿炒吹散踹熬乐酒岁]|老[死三四五]",
+    r"|landed|along|all about|[碰桶盖鱿炒吹散踹熬乐酒岁]|老[死三四五]",
     re.IGNORECASE,
 )
 
