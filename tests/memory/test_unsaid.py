@@ -70,3 +70,39 @@ def test_what_a_tool_answered_is_no_memory(memory: Memory) -> None:
 def test_an_aside_in_parentheses_is_kept(memory: Memory) -> None:
     said = "proofread this please (I'm the school secretary in Otley) before I send it out"
     assert any("secretary" in text for text in told(memory, said))
+
+
+def test_one_value_corrects_one_item(memory: Memory) -> None:
+    items = told(memory, "I'm 5ft 3 and 81 kg, and I'm 46 and tired.", "*71 kg, fat fingers")
+    assert any("71 kg" in text for text in items) and any("46" in text for text in items)
+    assert not any("81" in text for text in items)
+
+
+def test_a_member_of_a_list_ends_and_the_others_stay(memory: Memory) -> None:
+    items = told(memory, "I'm subscribed to Netflix, Crave and Hulu.", "ok cancelled Crave")
+    assert any(text.startswith("User is subscribed to Netflix and Hulu") for text in items)
+
+
+def test_what_is_added_takes_nothing_back(memory: Memory) -> None:
+    items = told(memory, "给我写代码一律用Python", "再加一条：注释写中文，变量名别用拼音")
+    assert any("Python" in text for text in items) and any("拼音" in text for text in items)
+
+
+def test_what_is_not_to_be_forgotten_stays(memory: Memory) -> None:
+    told_ = "正找律师谈离婚。另外帮我排日程：孩子牙套每月16号复诊"
+    items = told(memory, told_, "离不离还两说呢，这个你先别记了，清掉；复诊那个别忘。")
+    assert any("复诊" in text for text in items)
+
+
+def test_the_first_of_what_was_asked_is_no_value(memory: Memory) -> None:
+    memory.add(
+        [
+            {"role": "user", "content": "I want a present for my mam's 70th"},
+            {"role": "assistant", "content": "Any hobbies, for example knitting or chess?"},
+            {"role": "user", "content": "the first, all day long"},
+        ],
+        user_id="present",
+        timestamp=WHEN,
+    )
+    items = [one["memory"] for one in memory.get_all(user_id="present")["results"]]
+    assert any("70th" in text for text in items) and any("knitting" in text for text in items)
