@@ -112,8 +112,10 @@ class Rewriter:
             told = substitution.names_the_old(old, heard.own)
             if told or (sounds and gives_surely(self._model, heard, old)):
                 relation = "correct"  # a value is wrong, and not all of it
-        if not (sounds or DENIES.search(heard.own)) and ADDS_SURELY.search(heard.own):
-            return None  # "coeliac too, on top of the milk thing", 再加一条：别用拼音
+        takes_back = sounds or DENIES.search(heard.own) is not None
+        adds = not takes_back and ADDS_SURELY.search(heard.own) is not None
+        if relation == "retract" and adds:
+            return None  # 再加一条：别用拼音
         if relation == "retract" or (relation != "replace" and DENIES.search(heard.own)):
             # "It's not for the eggs" denies something, but nothing of this item.
             # 再也不学了 denies nothing: so far it was so.
@@ -166,6 +168,8 @@ class Rewriter:
                 # "Autocorrect introduced me as Xylophone": perhaps it corrects nothing.
                 text = _with_past(text, item, relation, sure, heard)
             return self._update(item, text, heard, "correct", sure)
+        if adds:
+            return None  # "coeliac too, on top of the milk thing"
         # A remark may look like a correction: what it may replace is kept as past. So is what else
         # an item says of which nobody knows which part is wrong.
         whole = len(parts_of(present(item.text))) == 1
