@@ -44,6 +44,11 @@ def test_a_break_up_asks_for_nothing(memory: Memory) -> None:
     assert any("佳宁" in text for text in items)
 
 
+def test_what_is_void_is_not_asked_to_be_forgotten(memory: Memory) -> None:
+    items = told(memory, "我有驾照,C1的", "我的驾照作废了,过期没换")
+    assert any("C1" in text for text in items)
+
+
 def test_a_code_this_morning_is_no_secret(memory: Memory) -> None:
     items = told(memory, "used my PAC code this morning and as of today I'm on giffgaff")
     assert any("giffgaff" in text for text in items)

@@ -65,5 +65,11 @@ def test_another_wish_takes_its_place(memory: Memory, wish: str, other: str, new
     assert "formerly" in items or "此前" in items
 
 
+def test_what_a_wish_told_by_the_way_can_be_forgotten(memory: Memory) -> None:
+    wish = "When you write to my doctor from now on, mention my epilepsy."
+    assert "epilepsy" in told(memory, wish)
+    assert "epilepsy" not in told(memory, wish, "please drop the epilepsy thing")
+
+
 def test_a_wish_that_somebody_asks_to_forget_is_gone(memory: Memory) -> None:
     assert told(memory, "Use tables when you answer me please", "forget the tables thing") == ""

@@ -82,7 +82,7 @@ _OF_AMOUNT: Final = re.compile(
     re.IGNORECASE,
 )
 _AMOUNT: Final = re.compile(
-    r"(?:(?<= is)|(?<= are)|(?<=User))?(?: (?:earning|earns?|making|makes?|paid|getting|gets?"
+    r"(?: (?:earning|earns?|making|makes?|paid|getting|gets?"
     r"|on|for|at|paying|pays?))? (?:about |around |roughly )?(?:[£€$₹¥R] ?)?\d[\d,.]*(?: \d{3})*"
     r"(?: ?(?:k|lakhs?|lpa|crores?|grand|thousand|million|rupees|dollars|euros|pounds|quid|bucks|rs"
     r"|inr|rand|naira))?\b(?: (?:per|an?|each|every) \w+)?"
@@ -180,7 +180,9 @@ def _is_torn(
 ) -> bool:
     """Whether a part behind one that goes says nothing without it: ", she owes me forty dollars";
     ", keeps me right"; ", and mornings only"; ", with our Janice"; ". Pokies mostly"; ，从一百六
-    十八斤开始的."""
+    十八斤开始的.
+
+    all_of: the request where it means all of something, else empty."""
     if not n or n - 1 in stay:
         return False
     if _PRONOUN.match(parts[n][0]) and not stands_alone(text, parts[n][0]):

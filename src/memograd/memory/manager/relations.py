@@ -12,7 +12,6 @@ assistant says changes nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -53,15 +52,20 @@ from memograd.memory.manager.other_value import (
 )
 from memograd.memory.manager.past import doubted, ended, instead, present
 from memograd.memory.manager.protocol import Change
-from memograd.memory.manager.requests import FEW_TO_FORGET, REQUEST_EVIDENCE, forgotten, unsaid
+from memograd.memory.manager.requests import (
+    FEW_TO_FORGET,
+    REQUEST_EVIDENCE,
+    forgotten,
+    other_wish,
+    unsaid,
+)
 from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader import people_chinese
 from memograd.memory.reader.asked import FORGETS, asked_plainly
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
-from memograd.memory.reader.heads import is_standing
-from memograd.memory.records.items import Kind, MemoryItem
+from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.notes import is_doubted, is_past
 from memograd.memory.records.operations import Decision, MemoryOp, OpKind, reason
 from memograd.memory.records.turns import RawTurn
@@ -136,7 +140,7 @@ class RelationManager(Rewriter):
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
         if heard.forget:
             gone = forgotten(self._model, self.thresholds, heard, items, recent)
-            if (wish := _other_wish(heard, gone, items)) is not None:
+            if (wish := other_wish(heard, gone, items)) is not None:
                 return [wish]
             return gone + [self._new(fact, items, None) for fact in heard.facts]
         others = of_other_value(
@@ -149,7 +153,7 @@ class RelationManager(Rewriter):
         if heard.perhaps and self._takes_back(heard, items, recent, found):
             request = _as_request(heard)
             if gone := forgotten(self._model, self.thresholds, request, items, recent):
-                if (wish := _other_wish(request, gone, items)) is not None:
+                if (wish := other_wish(request, gone, items)) is not None:
                     return [wish]
                 return gone + [self._new(fact, items, None) for fact in request.facts]
         asked = [self._new(fact, items, None) for fact in heard.asked]
@@ -452,28 +456,6 @@ def _asks_to_forget(left: Left, k: int) -> bool:
 def _perhaps(sentence: str, text: str) -> float:
     """How sure the model might be, of whatever it is asked."""
     return 1.0
-
-
-_OF_MEMORY: Final = re.compile(
-    r"\b(?:forget|delet\w+|eras\w+|remov\w+|wip\w+|remember\w*|memor\w+|record\w*|stor\w+|sav\w+"
-    r"|note|noting|scrub|un-?(?:say|note|save|remember|tell)|scratch|scrap)\b|[忘删刪抹撤]|[记記](?!得)|存|清掉|收回",
-    re.IGNORECASE,
-)
-_SAID: Final = re.compile(r"^(?:User said: |用户说：)")
-
-
-def _other_wish(heard: Heard, gone: Sequence[Change], items: Sequence[MemoryItem]) -> Change | None:
-    """The message in the place of a wish that it ends and says nothing of memory: "Stop with the
-    bullet points, paragraphs are fine" is another wish, and nothing to forget."""
-    if len(gone) != 1 or heard.facts or heard.secret or _OF_MEMORY.search(heard.own):
-        return None
-    [item] = [one for one in items if one.id == gone[0].decision.op.item_id]
-    standing = is_standing(_SAID.sub("", present(item.text)))
-    if not (standing or item.kind == Kind.PROCEDURAL) or not heard.whole:
-        return None
-    text = instead(heard.whole, item.text, heard.day)
-    why = reason("replace", item.text, quoted=True)
-    return Change(Decision(MemoryOp.update(item.id, text), why), heard.as_fact, hide=True)
 
 
 def _in_plain_words(heard: Heard) -> Heard:

@@ -38,6 +38,7 @@ from memograd.memory.manager.left_over import (
     without_parts,
 )
 from memograd.memory.manager.past import (
+    instead,
     not_present,
     parts_of,
     present,
@@ -48,7 +49,9 @@ from memograd.memory.manager.past import (
 from memograd.memory.manager.protocol import Change
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK, says_what_stays
-from memograd.memory.records.items import MemoryItem
+from memograd.memory.reader.heads import is_standing
+from memograd.memory.records.items import Kind, MemoryItem
+from memograd.memory.records.operations import Decision, MemoryOp, reason
 from memograd.memory.records.scope import Scope
 
 if TYPE_CHECKING:
@@ -79,6 +82,20 @@ _POINTS: Final = re.compile(
     r"|刚才|刚刚|上(?:一)?[条句]|这[条句个]|那[条句个]|刚说|前面|当我没说",
     re.IGNORECASE,
 )
+_OF_MEMORY: Final = re.compile(
+    r"\b(?:forget|delet\w+|eras\w+|remov\w+|wip\w+|remember\w*|memor\w+|record\w*|stor\w+|sav\w+"
+    r"|drop|strike|lose|bin|purge|redact|withdraw|retract|out of|off the|private|secret"
+    r"|note|noting|scrub|un-?(?:say|note|save|remember|tell)|scratch|scrap)\b|[忘删刪抹撤]|[记記](?!得)|存|清掉|收回",
+    re.IGNORECASE,
+)
+_TIRED_OF: Final = re.compile(
+    r"\b(?:stop|enough|no more|quit|too (?:many|much|short|long)|instead|rather"
+    r"|from (?:now|here) on|going forward)\b|[别別]老|太|以后|往后|今后|改成",
+    re.IGNORECASE,
+)
+_SAID: Final = re.compile(r"^(?:User said: |用户说：)")
+
+
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _EARLIER: Final = re.compile(
     r"\b(?:said|told|mentioned|gave|talked|wrote)(?: (?:you|to you))? (?:about|of|earlier|before"
@@ -216,6 +233,23 @@ def unsaid(
         if op is None or op.text is not None:
             left.append(fact if op is None else replace(fact, text=op.text or fact.text))
     return [one for one in gone if one.decision.op.item_id not in names.values()], left
+
+
+def other_wish(heard: Heard, gone: Sequence[Change], items: Sequence[MemoryItem]) -> Change | None:
+    """The message in the place of a wish for answers that it is tired of: "Stop with the bullet
+    points, paragraphs are fine" is another wish, and nothing to forget. None where it may ask that
+    something be kept no longer."""
+    if len(gone) != 1 or heard.facts or heard.secret:
+        return None
+    if _OF_MEMORY.search(heard.own) or not _TIRED_OF.search(heard.own):
+        return None
+    [item] = [one for one in items if one.id == gone[0].decision.op.item_id]
+    standing = is_standing(_SAID.sub("", present(item.text)))
+    if not (standing or item.kind == Kind.PROCEDURAL) or not heard.whole:
+        return None
+    text = instead(heard.whole, item.text, heard.day)
+    why = reason("replace", item.text, quoted=True)
+    return Change(Decision(MemoryOp.update(item.id, text), why), heard.as_fact, hide=True)
 
 
 def _spoken_of(heard: Heard, said: Sequence[MemoryItem]) -> Sequence[MemoryItem]:

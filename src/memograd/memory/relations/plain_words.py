@@ -16,32 +16,32 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_WHO: Final = (
-    r"(?P<who>(?:my|our|the|poor|old|little) (?:[a-z]+ )?[a-z]+|(?-i:[A-Z][\w'’-]+)|him|her|it)"
+_PET: Final = (
+    r"(?:my|our|the|poor|old) (?:[a-z]+ )?(?:dog|cat|horse|pony|rabbit|hamster|pup|kitten|goat)"
 )
 _HAD_TO: Final = r"(?:(?:i|we|they)(?:['’]?ve| have)? )?(?:had to|have to|having to)"
 _END: Final = r"(?=\W*$|[.,;!?])"
-_ASLEEP: Final = r"(?! (?:for|at|with|in (?:his|her|my|our|the))\b)"  # a child, or a patient
+_LATER: Final = r"(?! (?:for|at|with|in (?:his|her|my|our|the|writing))\b)"  # "for the scan"
 _IDIOMS: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), plain)
     for pattern, plain in (
-        (rf"\b(?:{_HAD_TO} )?(?:have|had|get|got) {_WHO} put (?:to sleep|down)\b{_ASLEEP}",
-         r"\g<who> has died"),
-        (rf"\b{_HAD_TO} put {_WHO} (?:to sleep|down)\b{_ASLEEP}", r"\g<who> has died"),
-        (rf"(?<!\bi )\b(?:was|were|been|being) put to sleep\b{_ASLEEP}", "has died"),
+        # A child is put to sleep; only what somebody has done to an animal, or to one by its
+        # name, ends it.
+        (rf"\b(?:{_HAD_TO} )?(?:have|had|get|got) (?P<who>{_PET}|(?-i:[A-Z][\w'’-]+)|him|her)"
+         rf" put (?:to sleep|down)\b{_LATER}", r"\g<who> has died"),
+        (rf"\b{_HAD_TO} put (?P<who>{_PET}) to sleep\b{_LATER}", r"\g<who> has died"),
         (r"\bcross(?:ed|ing) (?:over )?the rainbow bridge\b", "died"),
         (r"\b(?:slipped away(?! from)|passed over(?! (?:for|by))|breathed (?:his|her|its) last"
          r"|kicked the bucket|popped (?:his|her) clogs|gave up the ghost"
          r"|didn['’]?t pull through)\b", "died"),
-        (r"(?P<who>\band (?:i|me)|\bme and \w+)(?:['’]?ve| have)? (?:called it (?:a day|quits)"
-         rf"|(?:are|is) (?:done|finished|history|over|no more)|threw in the towel){_END}",
-         r"\g<who> broke up"),
+        (r"(?P<who>\band (?:i|me)|\bme and \w+)(?:['’]?ve| have)?"
+         rf" called it (?:a day|quits){_END}", r"\g<who> broke up"),
         (rf"\bwe(?:['’]?ve| have)? called it quits{_END}", "we broke up"),
         (rf"\b(?P<who>(?-i:[A-Z])\w+) is history{_END}", r"\g<who> and I broke up"),
         (r"(?P<i>(?:^|[.,;!?]\s*|\bi(?:['’]?ve| have)? )(?:just |finally )?)(?:got|was|been)"
          r" (?:canned|sacked|axed)\b", r"\g<i>was fired"),
-        (r"\b(?:got|been|was) (?:given )?(?:the (?:sack|boot|chop|push|axe|elbow|heave[- ]ho)"
-         r"|my (?:p45|marching orders|cards))\b|\blost my job\b", "was fired"),
+        (r"\b(?:got|been|was) (?:given )?(?:the (?:sack|boot|chop|push(?! notif)|axe|elbow"
+         r"|heave[- ]ho)|my (?:p45|marching orders|cards))\b|\blost my job\b", "was fired"),
         (r"\b(?:i['’]?m|i am|i['’]?ve been|been) out of work\b", "I was fired and have no job"),
         (r"\bhung up my (?:apron|boots|hat|gloves|whistle|tools|scrubs)\b", "retired and quit"),
         (r"\bknock(?:ed|ing) (?P<what>(?:the |my )?\w+(?: \w+)?) on the head\b", r"quit \g<what>"),
@@ -85,8 +85,8 @@ _IDIOMS: Final = tuple(
     )
 )  # fmt: skip
 _HINTS: Final = re.compile(
-    r"put|rainbow|slipped|passed over|breathed|bucket|clogs|ghost|pull through|called it|done|over"
-    r"|finished|history|no more|towel|got|canned|sacked|axed|given|my job|out of work|hung|head"
+    r"put|rainbow|slipped|passed over|breathed|bucket|clogs|ghost|pull through|called it|over"
+    r"|history|got|canned|sacked|axed|given|my job|out of work|hung|head"
     r"|packed|jacked|chucked|jibbed|been|went|knot|my (?:wife|husband)|candles|sold|born|arrived"
     r"|landed|along|all about|[碰桶盖鱿炒吹散踹熬乐酒岁]|老[死三四五]",
     re.IGNORECASE,
