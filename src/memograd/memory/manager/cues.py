@@ -41,7 +41,7 @@ DENIES: Final = re.compile(
     r"|not (?:true|serious)|i lied|(?:was|is|'s) an? (?:\w+ )?(?:fib|lie|porky|bluff)"
     r"|pull(?:ed|ing) (?:your|ur|ya) leg|w[io]und(?:ing)? (?:you|u) up"
     r"|having (?:you|u) on)\b"
-    r"|开玩笑|玩笑|逗你|骗你|騙你|瞎说|瞎編|瞎编|胡说|胡說|假的|唬你",
+    r"|开玩笑|玩笑|逗你|骗你|騙你|瞎说|瞎編|瞎编|胡说|胡說|(?<![真像装裝])(?<!真的)假的(?![吗嗎?？])|唬你",
     re.IGNORECASE,
 )
 DENIED: Final = re.compile(
@@ -51,16 +51,18 @@ DENIED: Final = re.compile(
     re.IGNORECASE,
 )
 """A message that begins with a denial, and so denies the message before it."""
+_SECOND: Final = r"second(?! (?:day|week|month|year|time|thoughts?|opinion|floor|owner|half)\b)"
+_SECOND_ZH: Final = "第二(?![天年月周次名题章段行页日])"
 ADDS: Final = re.compile(
     r"^\W*(?:and|plus|oh and|also)\b|\b(?:also|as well|too|add(?:ed|s|ing)?|another|on top of"
-    r"|in addition|besides|along with|second|extra|both)\b"
-    r"|也|还有|另外|再加|加上|又|同时|除了|外加|添了|多了|新增|第二",
+    rf"|in addition|besides|along with|{_SECOND}|extra|both)\b"
+    rf"|也|还有|另外|再加|加上|又|同时|除了|外加|添了|多了|新增|{_SECOND_ZH}",
     re.IGNORECASE,
 )
 ADDS_SURELY: Final = re.compile(
     r"^\W*(?:and|plus|oh and|also)\b|\b(?:also|as well|add(?:ed|s|ing)?|another|on top of"
-    r"|in addition|besides|along with|second|extra)\b|(?<!me )\btoo(?=\W*$|\s*[.,!?;])"
-    r"|还有|另外|再加|加上|同时|除了|外加|添了|新增|第二|多了(?=[一两个只位条辆份门])"
+    rf"|in addition|besides|along with|{_SECOND}|extra)\b|(?<!me )\btoo(?=\W*$|\s*[.,!?;])"
+    rf"|还有|另外|再加|加上|同时|除了|外加|添了|新增|{_SECOND_ZH}|多了(?=[一两个只位条辆份门])"
     r"|[又也](?=[养买添加学报找开收认领接招租考办生装喂种爱会吃喝住做姓练有是在想喜去買報開認領學種會練養])",
     re.IGNORECASE,
 )
@@ -166,7 +168,7 @@ _ONE_DAY: Final = re.compile(
     r"(?:^|[，,。！\s])[^，,。！\s]{0,3}?(?:[今昨前][天晚早日]|[这這]次|[刚剛][刚剛才])"
 )
 _FROM_NOW: Final = re.compile(
-    r"[从從][^，。]{0,8}起|[开開]始|以[后後]|今[后後]|改|[换換]|不再|[辞辭停退搬戒卖賣丢丟新]"
+    r"[从從][^，。]{0,8}起|[开開]始|[以往今][后後]|[减減加][到成量]|改|[换換]|不再|[辞辭停退搬戒卖賣丢丟新]"
     r"|分(?:手|了|开|開)|取消|[没沒]了|以前|更正|[错錯]"
 )
 """今天七点才起 says nothing against 每天五点起床; 从今天起 does."""

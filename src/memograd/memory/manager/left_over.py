@@ -64,6 +64,7 @@ _ADVERBIAL: Final = re.compile(
 )
 _CALLED: Final = re.compile(r"\b(?:is|was|['’]s) (?:called|named)\b|\bname is\b", re.IGNORECASE)
 _OF_KIN_ZH: Final = re.compile(rf"(?:用户(?:说：)?(?:的)?)?[俺咱我]?(?P<kin>{KIN})")
+_OF_NAME_ZH: Final = re.compile(r"(?:叫|是)(?P<kin>[\u4e00-\u9fff]{2,4})$")  # 前任叫许嘉，还欠我钱
 _SUBJECT_ZH: Final = re.compile(rf"用户|[我俺咱]|(?:{KIN})")
 _GOES_ON_ZH: Final = re.compile(
     r"从(?!小|事|业|没|来)|是[^，,]{1,12}的$|已经|才|全[都部]?(?!家|职)|都(?!市)|只[能有剩是]|刚(?![才刚]|结婚)|差点|结果|后来|当时"
@@ -132,6 +133,9 @@ def without_parts(
     left_over: list[int] = []
     for n in stay:
         behind_gone = n > 0 and n - 1 not in left_over
+        if behind_gone and _is_of_owner(item.text, parts[n][0]):
+            # 女儿在二小上学，她怕狗: what else is told of her is no remark on her school.
+            behind_gone = ALL_OF_IT.search(heard.own) is not None
         if n in kept or not (behind_gone and goes_with(said[n], said[n - 1])):
             left_over.append(n)
     stay = left_over
@@ -164,6 +168,11 @@ def goes_with(model: RelationModel, part: str, gone: str) -> bool:
     return more >= GOES_WITH
 
 
+def _is_of_owner(text: str, part: str) -> bool:
+    """Whether a part tells something of the one that the item begins with."""
+    return _PRONOUN.match(part) is not None and stands_alone(text, part)
+
+
 def _is_name_of_last(n: int, parts: Sequence[tuple[str, str]]) -> bool:
     """Whether a part names what stands before it: "User is seeing a colleague, Ferelith"."""
     named = re.fullmatch(r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)?", parts[n][0]) if n > 0 else None
@@ -188,7 +197,8 @@ def _is_torn(
     if _PRONOUN.match(parts[n][0]) and not stands_alone(text, parts[n][0]):
         return True
     if is_chinese(text):
-        theirs = _OF_KIN_ZH.match(parts[0][0]) if 0 not in stay else None
+        first = parts[0][0] if 0 not in stay else ""
+        theirs = _OF_KIN_ZH.match(first) or _OF_NAME_ZH.search(first)
         if theirs and theirs["kin"] in all_of and not _SUBJECT_ZH.match(parts[n][0]):
             return True  # 儿子没考上高中，学汽修: both are about him
         return _GOES_ON_ZH.match(parts[n][0].removeprefix("用户")) is not None

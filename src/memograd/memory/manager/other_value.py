@@ -25,7 +25,12 @@ from memograd.memory.manager.counted import bare_number, counted_anew, number_of
 from memograd.memory.manager.cues import ANSWERED, CORRECTS, is_elliptic
 from memograd.memory.manager.fitted import put
 from memograd.memory.manager.past import parts_of, present, shared_content
-from memograd.memory.manager.substitution import bare_value, corrected, put_in_place
+from memograd.memory.manager.substitution import (
+    bare_value,
+    corrected,
+    named_right,
+    put_in_place,
+)
 from memograd.memory.reader.fact import Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.notes import is_past
@@ -127,6 +132,10 @@ def with_value(
     if told and (counted := counted_anew(old, own)) is not None:
         return Put(*counted)
     found = pointed_at(model, heard, old)
+    named = named_right(old, own) if told else None
+    if named is not None and found is not None and not _agree(found, named):
+        # "2019 not 2009. and yeah gauge says 0.6": it says itself which value takes which place.
+        return Put(named)
     # "Just looked, it's Stansted": where it says one value alone, that is the one.
     bare = sounds and found is not None and (bare_value(own) or "").endswith(found.new)
     if told and found is not None and found.sure >= (POINTED_AT_ALL if bare else POINTED):

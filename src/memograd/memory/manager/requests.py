@@ -106,6 +106,9 @@ _NOTED: Final = re.compile(
     r"\b(?:noted|saved|stored|recorded|remember(?:ed)?|added|kept|jotted)\b|记[下住录了]|記[下住錄了]",
     re.IGNORECASE,
 )
+_THAT_ONE: Final = re.compile(
+    r"\b(?:that|this|the last) (?:one|bit|part)\b|[那这][一]?[条句点]", re.I
+)
 _THAT: Final = re.compile(r"\bthat (?=(?:I|my|we|our|he|she|they|there)\b)", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _OF_ASKING: Final = stems(
@@ -165,6 +168,10 @@ def forgotten(
             odds[named == 0] = -np.inf
     else:
         odds = model.requests.scores(known)
+        for one in asked_apart(heard.own):
+            alone = replace(heard, turn=replace(heard.turn, text=one), own=one)
+            of_one = request_evidence(model, alone, items, parts, recent)
+            odds = np.maximum(odds, model.requests.scores(of_one))
     stays = known[:, REQUEST_EVIDENCE.index("words_to_stay")] > named  # "the dog can stay"
     odds[stays] = -np.inf
     unnamed = (named == 0) & (now == 0) & (len(items) > FEW_TO_FORGET)
@@ -174,7 +181,8 @@ def forgotten(
         float(one) >= (sure.meant_unnamed_above if is_unnamed else sure.meant_above)
         for one, is_unnamed in zip(likely, unnamed, strict=True)
     ]
-    if points and not _are_meant(heard.own, parts, meant):
+    one_of_them = any(meant) and _THAT_ONE.search(heard.own) is not None
+    if points and not one_of_them and not _are_meant(heard.own, parts, meant):
         return [forgets(heard, item) for item in said]
     surely = not heard.perhaps and (rest_stays or points_too(heard.own))
     if surely and not any(meant):
@@ -420,6 +428,33 @@ def clauses_of(own: str) -> list[str]:
     found = [one.strip() for one in _CLAUSE.split(own) if one and re.search(r"\w", one)]
     found.sort(key=lambda one: not (MAY_ASK.search(one) or says_what_stays(one)))
     return found[:CLAUSES] or [own]
+
+
+def asked_apart(own: str) -> list[str]:
+    """The requests of one that names two things, each by itself; empty where it names none or one.
+
+    "don't save my weight or my job": don't save my weight, don't save my job.
+    """
+    found = _TWO_ASKED.search(own) or _TWO_ASKED_ZH.search(own)
+    if found is None:
+        return []
+    return [f"{found['ask']}{found[name]}{found['end']}".strip() for name in ("one", "other")]
+
+
+_TWO_ASKED: Final = re.compile(
+    r"(?P<ask>\b(?:(?:forget|drop|delete|remove|erase|wipe|scrub|lose|bin)(?: about)?"
+    r"|(?:do not|don['’]?t) (?:save|keep|store|remember|note|log)) )"
+    r"(?P<one>(?:the|my|our|his|her|their) [\w'’ -]{2,30}?),? (?:and|or|nor|&|\+) "
+    r"(?P<other>(?:the|my|our|his|her|their) [\w'’ -]{2,30}?)"
+    r"(?P<end>(?=[.,!?;]|$|\W(?:pls|please|ok)))",
+    re.IGNORECASE,
+)
+_TWO_ASKED_ZH: Final = re.compile(
+    r"(?P<one>[^，,。！!\s和跟与]{1,10}?)(?:和|跟|还有|以及|、)(?P<other>[^，,。！!\s和跟与]{1,10}?)"
+    r"(?:[这那]?(?:两样|两个|两条|俩|两件事?)|的事)?"
+    r"(?P<end>(?:(?:你|也|都|就|全|帮我|给我|请|一起|先)+[^，,。！!]{0,4})?"
+    r"(?:[别别]记|不要[存记]|别存|[忘删抹清](?:了|掉|除))[^，,。！!]{0,4})(?P<ask>)"
+)
 
 
 def _words_shared(

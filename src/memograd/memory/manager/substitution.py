@@ -217,6 +217,8 @@ def bare_value(message: str) -> str | None:
             and not re.search(r"[我你他她错錯混是有没沒把被姓]|[^\w.·/:-]", value)
         )
         return value if fit else None
+    if _TELLS_WHO.match(message):
+        return None
     said = re.split(r":\s+", _FILLERS.sub("", message.strip()))[-1]
     if _LOOKED.search(said):  # "just gone and looked, its a Worcester"
         said = re.sub(r".*\b(?:it'?s|that'?s|its|it is|it says) (?=\S)", "", said, flags=re.I)
@@ -234,6 +236,11 @@ def bare_value(message: str) -> str | None:
     return None
 
 
+# "Declan, that's my brother, lives in Perth": it tells of somebody, and begins with no value.
+_TELLS_WHO: Final = re.compile(
+    r"\W*[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?, (?:(?:that|who)['’]?s|(?:that|who) is|my|our)"
+    r" (?!(?:bad|mistake|fault|error)\b)(?:my |our |the |his |her )?[\w-]+,? \w",
+)
 _CLAUSE: Final = re.compile(
     r"\b(?:i|i'?m|my|we|he|she|they|it|you|that'?s|this|did|does|do|is|are|was|were|has|have|can|will"
     r"|says|said|rang|rings|tells?|told|informs?|informed|reckons|swears|texted|laughed|checked"
@@ -308,7 +315,7 @@ _OF_ANOTHER: Final = (
     r"(?P<new>(?!the\b)[^\W\d_][\w'’-]+(?: [^\W\d_][\w'’-]*){0,2})[,.;!] "
     r"(?P<old>(?!the\b)[^\W\d_][\w'’-]+(?: [^\W\d_][\w'’-]*)?)"
     r"(?:'s| is| was) (?:where|what|who|his|her|my|their|our)\b",
-    r"^(?:(?:额|呃|哦|噢|啊|诶|欸|哎呀?|不对|不是|错了|[说记写打]错了?)[\s，,。!！]*)*+"
+    r"^(?:(?:额|呃|哦|噢|啊|诶|欸|哎呀?|不对|不對|不是|[错錯]了|[说說记記写寫打][错錯]了?)[\s，,。!！]*)*+"
     r"(?P<new>[^\s，,。!！是不没我你他她这那]{1,6})[\s，,。!！]+"
     r"(?P<old>[^\s，,。!！是]{1,6}?)那?[个边]?是(?!的|对|不|吧|啊)",
 )
@@ -319,23 +326,35 @@ def names_the_old(old: str, message: str) -> bool:
     return len(message) <= LONGEST and _instead(old, message) is not None
 
 
-def _instead(old: str, message: str) -> str | None:
+def named_right(old: str, message: str) -> str | None:
+    """The statement with the right value of a short message that denies the wrong one: "2019 not
+    2009"."""
+    return _instead(old, message, _DENYING) if len(message) <= LONGEST else None
+
+
+_DENYING: Final = (
+    r"(?:^|[,.;:] |\bit's |\bit was |\bi mean(?:t)? "
+    r"|\bis )(?P<new>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30}?),? not "
+    r"(?P<old>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30}?)(?=$|[,.;!](?:\s|$))",
+    r"(?<![\w.:])(?P<new>(?:[\w'’-]|(?<=\d)[.:](?=\d))+),? not (?:an? |the )?"
+    r"(?P<old>(?:[\w'’-]|(?<=\d)[.:](?=\d))+)(?!\w)",
+    r"\bnot (?P<old>[\w'’-]{1,25}(?: [\w'’-]+)?),? (?:but |it's |i meant? "
+    r"|- )?(?P<new>[\w'’ -]{1,30})$",
+    r"不是(?P<old>[^，,。]{1,10}?)[，,]?(?:而?是|应该是)(?P<new>[^，,。！!的了啦哈啊]{1,10})",
+    r"(?:是|应该是)(?P<new>[^，,。]{1,10}?)[，,]?(?:不是|而不是)(?P<old>[^，,。！!]{1,10})",
+    r"(?P<old>[^\s，,。❌✅]{1,12}) ?❌[\s，,]*(?P<new>[^\s，,。❌✅]{1,12}) ?✅",
+    r"(?P<new>[^\s，,。❌✅]{1,12}) ?✅[\s，,]*(?P<old>[^\s，,。❌✅]{1,12}) ?❌",
+    r"\bdid i say (?P<old>[\w'’ -]{2,30})\?.*?\b(?:it|that|s?he|they|i)(?:['’]?s|['’]re| is"
+    r"| meant?) (?:an? |the )?(?P<new>[\w'’ -]{2,30})(?=[.!,]|$)",
+)
+
+
+def _instead(
+    old: str, message: str, patterns: Sequence[str] = (*_DENYING, *_OF_ANOTHER)
+) -> str | None:
     """ "Tuesday, not Monday", "not Anna, Hanna", 不是上海是深圳: where the old one is named."""
     bare = _OOPS.sub("", message.strip(" .!。！*~"))
-    for pattern in (
-        r"(?:^|[,.;:] |\bit's |\bit was |\bi mean(?:t)? "
-        r"|\bis )(?P<new>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30}?),? not "
-        r"(?P<old>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30}?)(?=$|[,.;!](?:\s|$))",
-        r"(?<![\w.:])(?P<new>(?:[\w'’-]|(?<=\d)[.:](?=\d))+),? not (?:an? |the )?"
-        r"(?P<old>(?:[\w'’-]|(?<=\d)[.:](?=\d))+)(?!\w)",
-        r"\bnot (?P<old>[\w'’-]{1,25}(?: [\w'’-]+)?),? (?:but |it's |i meant? "
-        r"|- )?(?P<new>[\w'’ -]{1,30})$",
-        r"不是(?P<old>[^，,。]{1,10}?)[，,]?(?:而?是|应该是)(?P<new>[^，,。！!的了啦哈啊]{1,10})",
-        r"(?:是|应该是)(?P<new>[^，,。]{1,10}?)[，,]?(?:不是|而不是)(?P<old>[^，,。！!]{1,10})",
-        r"(?P<old>[^\s，,。❌✅]{1,12}) ?❌[\s，,]*(?P<new>[^\s，,。❌✅]{1,12}) ?✅",
-        r"(?P<new>[^\s，,。❌✅]{1,12}) ?✅[\s，,]*(?P<old>[^\s，,。❌✅]{1,12}) ?❌",
-        *_OF_ANOTHER,
-    ):
+    for pattern in patterns:
         for found in re.finditer(pattern, bare, re.I):
             span = _place_of(found["old"].strip(), old)
             if span and found["old"][:1].isupper() and old[: span[0]].endswith(("The ", "the ")):
@@ -453,7 +472,8 @@ _NAMES: Final = re.compile(r"[A-Z][\w'-]*[\w](?: [A-Z][\w'-]+)*")
 _FILLERS: Final = re.compile(
     r"^(?:\W*\b(?:no|nah|nope|(?:scratch|strike|scrap) that|well|sorry|actually|h+m+"
     r"|hang on|wait|i mean|i lied?|my bad|ah|oh"
-    r"|forgive me|excuse me|pardon(?: me)?|strictly speaking|to be precise"
+    r"|forgive me|excuse me|pardon(?: me)?|i beg (?:your )?pardon|i meant"
+    r"|strictly speaking|to be precise"
     r"|argh|oops"
     r"|correction|typo|i lied|meant|misread|misremembered|apologies"
     r"|not \w+|it'?s|it is|is|make that|in fact"

@@ -22,7 +22,7 @@ from memograd.memory.reader.person_english import third_person
 
 BARE_ANSWER: Final = re.compile(
     r"^\W*(?:y(?:es|ep|eah|up|a)?|sure|correct|right|exactly|of course|absolutely|definitely|indeed"
-    r"|n(?:o|ope|ah|ever|one)|not (?:really|at all|any ?more|that i know of|yet)|god no"
+    r"|n(?:o|ope|ah|ever|one)|not (?:me|us|really|at all|any ?more|that i know of|yet)|god no"
     r"|hell (?:yes|no|yeah)|both"
     r"|neither|either"
     r"|the (?:former|latter|first|second|last)(?: one)?"
@@ -105,6 +105,15 @@ _NOT_SO: Final = re.compile(
 )
 
 
+_STILL: Final = re.compile(
+    r"(?P<lead>.*[.!] )?(?:is|are) your (?P<what>[^?,.]{3,60}?) (?:still )?(?:at|on|in|for|due)"
+    r" (?:the )?(?P<guess>[^?,]{1,24})\?\W*",
+    re.IGNORECASE,
+)
+"""Asks whether something is still so: "Is your visit still at 9?"."""
+_VALUE: Final = re.compile(
+    r"(?:(?:at|on|in|for|the) )*(?:\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day|noon|[A-Z])"
+)
 _ASKS_FOR: Final = re.compile(
     r"(?:.*[.!] )?[^.!?,]*\b(?:what|how|where|when|which)\b[^?,]{3,}\?\W*", re.IGNORECASE
 )
@@ -115,6 +124,9 @@ def without_guess(question: str, answer: str) -> tuple[str, str]:
     """Both without the guess that the question ends with and the answer denies: "How old are you,
     around 34?" "nope, 43". As they are where it has none, or none is denied."""
     guessed, denied = _GUESSES.fullmatch(question), _NOT_SO.match(answer)
+    still = _STILL.fullmatch(question) if denied is not None else None
+    if still and denied and _VALUE.match(answer, denied.end()):
+        return f"{still['lead'] or ''}Your {still['what']}?", answer[denied.end() :]
     if denied is None or not (guessed or _ASKS_FOR.fullmatch(question)):
         return question, answer
     return f"{guessed['asked']}?" if guessed else question, answer[denied.end() :]

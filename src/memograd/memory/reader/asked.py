@@ -37,6 +37,8 @@ NOT_SAVED: Final = re.compile(
     r"|keep)\w*\b"
     r"(?= (?:this|that|it|my|the|any|what|who|where|how|which|these|those|his|her|a record|in)\b"
     r"|\W*$)"
+    r"|(?:do not|don'?t|never|no need to) (?:\w+ )?(?:not|jott?|writ|put)(?:e|ing)? (?:this|that|it"
+    r"|these|those) (?:down|anywhere|on (?:file|record)|in (?:your|the) (?:notes?|memory|file))"
     r"|not for (?:the |your )?(?:memory|records?|file))"
     r"|(?:别|別|不要|不用|不必|请勿|勿|甭)[给帮替我你給幫]{0,2}(?:往?里?[写寫](?:进|進|下)|记|記"
     r"|存|保存|留)|[当當]我[没沒][说說]|就[当當]你?[没沒][听聽]"

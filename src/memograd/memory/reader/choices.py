@@ -14,6 +14,7 @@ is meant, the answer is None. Pure functions.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from memograd.memory.language import language_of
@@ -107,17 +108,17 @@ def chosen(question: str, answer: str) -> tuple[str, str] | None:
             return f"{question[: in_line[0].start()].rstrip()} {choice}", choice + reason
     first, comma, reason = _clauses(answer)
     found = (_POINTS_ZH if language_of(first) == "zh" else _POINTS).fullmatch(first)
-    if found is None:
-        return None
     listed = list(_LISTED.finditer(question))
     numbered = list(_NUMBERED.finditer(question))
     if len(numbered) > 1:
         spans = [one.span() for one in numbered]
     elif listed:
         spans = [one.span("choice") for one in listed]
+    elif len(in_line) > 1:
+        spans = [one.span("choice") for one in in_line]
     else:
         spans = _choices_chinese(question) if chinese else _choices_english(question)
-    place = _place(found, len(spans))
+    place = _place(found, len(spans)) if found else _said_again(question, spans, first)
     if place is None:
         return None
     start, end = spans[place]
@@ -142,6 +143,18 @@ def _clauses(answer: str) -> tuple[str, str, str]:
     if comma is None or points or not answer[comma.end() :].strip():
         return answer, "", ""
     return answer[: comma.start()], comma[0], answer[comma.end() :]
+
+
+def _said_again(question: str, spans: Sequence[Span], answer: str) -> int | None:
+    """Which of the choices the answer repeats: "Thursdays" of "on Mondays or Thursdays"."""
+    said = _plain(answer)
+    same = [n for n, span in enumerate(spans) if _plain(question[slice(*span)]) == said]
+    return same[0] if said and len(same) == 1 < len(spans) else None
+
+
+def _plain(choice: str) -> str:
+    bare = re.sub(r"[^\w\s]", "", choice).strip().casefold()
+    return re.sub(r"^(?:(?:on|in|at|the|an?|by|with|for)\s+)+", "", bare)
 
 
 def _place(found: re.Match[str], choices: int) -> int | None:

@@ -28,6 +28,11 @@ _MAY_BELONG: Final = re.compile(r"(?<![A-Za-z])\d{3}")  # a part of the secret
 _TOLD_CODE: Final = re.compile(r"[:：]\D{0,12}\d{4,}\W*$")
 
 
+def may_be_code(text: str) -> bool:
+    """Whether a sentence behind a secret has a figure that may be another one."""
+    return _MAY_BELONG.search(text) is not None
+
+
 def told_by_way_in(
     model: RelationModel, message: str, before: tuple[Said, ...], parts: list[tuple[int, int, str]]
 ) -> set[tuple[int, int]]:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from memograd.memory.reader.asked import FORGETS, NOT_SAVED, POINTS_BACK
+from memograd.memory.reader.asked import BY_THE_WAY, FORGETS, NOT_SAVED, POINTS_BACK
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
@@ -35,6 +35,25 @@ _TO_BE_KEPT: Final = re.compile(
 """Opens what is to be kept: "Just that I teach", 只记我养猫."""
 
 
+_OF_ITSELF: Final = re.compile(r"(?:\S+ ){1,4}?(?:it|that|this)\b", re.IGNORECASE)
+
+
+def _tells_it(text: str) -> bool:
+    """Whether a sentence tells itself what is not to be kept: "I fell in the bath, but do not note
+    that down"."""
+    wish = NOT_SAVED.search(text)
+    return (
+        wish is not None
+        and len(text[: wish.start()].split()) >= TELLS_FROM
+        and _OF_ITSELF.match(text, wish.start()) is not None
+    )
+
+
+def left_at(sentences: Sequence[tuple[int, int, str]], held: Sequence[str]) -> int:
+    """Where the first of the sentences stands that ask not to save something."""
+    return min(start for start, _, text in sentences if text in held)
+
+
 def left_open(
     model: RelationModel, sentences: Sequence[tuple[int, int, str]]
 ) -> list[tuple[int, int, str]]:
@@ -44,7 +63,9 @@ def left_open(
     held = [text for _, _, text in sentences if NOT_SAVED.search(text)]
     # "Forget the money, don't keep it" speaks of what was told before, and not of this message.
     aside = all(
-        (TOLD_ASIDE.search(text) and len(text.split()) >= TELLS_FROM) or FORGETS.search(text)
+        (TOLD_ASIDE.search(text) and len(text.split()) >= TELLS_FROM)
+        or FORGETS.search(text)
+        or _tells_it(text)
         for text in held
     )
     asks = all(FORGETS.search(text) for text in held)
@@ -54,6 +75,8 @@ def left_open(
             continue
         if opens := _TO_BE_KEPT.match(text):
             left.append((start + opens.end(), end, text[opens.end() :]))
+        elif held and BY_THE_WAY.match(text) and left_at(sentences, held) < start:
+            left.append((start, end, text))
         elif held and aside and not POINTS_BACK.search(text):
             found = model.relate(text, (), held)
             of_it = found[:, 0] + (found[:, RELATIONS.index("beside")] if asks else 0.0)

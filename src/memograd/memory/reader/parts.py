@@ -131,8 +131,17 @@ _SUPPOSES: Final = re.compile(
 
 def supposes(text: str) -> bool:
     """Whether it asks what would be, and so tells of nobody: 假设我月收十万，要缴多少税？"""
-    aside = re.search(r"[(（]", text)  # "say I had a farm (I'm a librarian)"
-    return asks(text) and _SUPPOSES.match(text) is not None and aside is None
+    if re.search(r"[(（]", text):  # "say I had a farm (I'm a librarian)"
+        return False
+    return _DREAMS.match(text) is not None or (asks(text) and _SUPPOSES.match(text) is not None)
+
+
+_DREAMS: Final = re.compile(
+    r"\W*(?:(?:but|so|ok|lol|and) )?(?:what if (?:i|we|my|our)\b|if (?:i|we) (?:ever )?won\b)"
+    r"|\W*(?:假如|假设|假設|要是)[^，,]{0,8}真(?!的)",
+    re.IGNORECASE,
+)
+"""Asks nothing and still tells what is not so: "what if i turned vegan lol"."""
 
 
 # "How do I wrap it?", 我该买哪个: who asks is in it, and nothing of them is told.
@@ -226,7 +235,9 @@ def question_before(past: Sequence[RawTurn], turn: RawTurn) -> str | None:
     elif is_short(question, 6) and len(past) > 2 and past[-3].speaker == past[-1].speaker:
         longest = len(past[-3].text) + len(past[-2].text)
         if asks(past[-3].text) and longest < 200:
-            question = f"{past[-3].text} ({past[-2].text.strip()}) {question}"
+            one = chosen(past[-3].text, past[-2].text)  # what was not chosen is not repeated
+            first = one[0] if one else past[-3].text
+            question = f"{first} ({past[-2].text.strip()}) {question}"
     return question
 
 

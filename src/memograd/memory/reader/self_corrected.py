@@ -26,16 +26,21 @@ _LIES: Final = r"i (?:tell a )?lied?|i mean(?:t)?|i'm wrong|that's wrong"
 _TAKES_BACK: Final = re.compile(
     r"(?P<gap>\s*(?:[,;(–—-]|\.\.+|…)?\s*)\b(?:"
     rf"(?:no|nope|wait|hang on|hold on|sorry|oops|scratch that|correction|{_LIES})"
-    r"(?:[\s,.…–—-]+(?:no|wait|sorry|actually|hang on|hold on|make that|it'?s|it was"
+    r"(?:[\s,.…–—-]+(?:no|wait|sorry|actually|scratch that|hang on|hold on|make that|it'?s"
+    rf"|it was"
     rf"|{_LIES}|(?:that'?s|that was) (?:the|my|our|his|her) old (?:\w+ )?\w+|it'?s|typo))+"
     rf"|scratch that|correction|make that|or rather|i (?:tell a )?lie|i mean|(?<=, )no(?=,)"
-    r"|(?<=[–—-] )no(?=,))[\s,:.…–—-]+",
+    r"|(?<=[–—-] )no(?=,))[\s,:.…–—-]+"
+    # Who says so stands between: "no scratch that, the lawyer just texted, June 13th".
+    r"(?:(?:(?:the|my|our|his|her|it|that) )?(?:[\w'’]+ )?(?:just |now )?(?:texted|called|rang"
+    r"|emailed|messaged|said|says|heard|wrote|typed|put|spelled|changed)"
+    r"(?: (?:me|it|that|this|us))?(?: wrong)?(?:[,:]\s+|\s+(?=it'?s |its ))(?:it'?s |its )?)?",
     re.IGNORECASE,
 )
 _TAKES_BACK_ZH: Final = re.compile(
     r"[\s，,。.…—]+(?:[哦噢啊呃额诶哎欸]+\s*)?(?:(?<=[哦噢啊呃额诶哎欸])不(?![对對是])|不对不对|不对|不對"
     r"|不是不是|不是|[说說记記打讲講写寫搞][错錯]了?"
-    r"|(?:语音(?:识别|输入)?|語音|输入法|手机|打字)?[又总老]?[搞弄识打听写][错錯]了?|[错錯]了|口误|口誤|更正(?:一下)?)(?:[\s，,。.！!…—]+(?:应该)?是?|(?:应该)是)"
+    r"|(?:语音(?:识别|输入)?|語音|输入法|手机|打字)?[又总老]?[搞弄识打听写][错錯]了?|[错錯]了|口误|口誤|更正(?:一下)?)(?:[\s，,。.！!…—]+(?:应该)?是?|(?:应该)是|(?<=不对不对))"
 )
 # "from 58 to 71. I typed a 71, it should be a 77": what was wrong is named once more.
 _NAMED: Final = re.compile(
@@ -51,8 +56,12 @@ _SAID_AGAIN: Final = re.compile(
     r"|well, (?=[^.!?,]{1,16}, i (?:always|keep|nearly|almost) ))"
     r"(?P<value>[^.!?,;\n]{1,24}?)"
     r"(?P<late>(?:,? (?:sorry|i mean|oops|actually|my bad))*)"
-    r"(?=[.!](?:\s|$)|$|,(?= i (?:always|keep|nearly|almost) ))",
+    r"(?=[.!](?:\s|$)|$|,(?= (?:i|he|she|his|her|my|we|our|it'?s|they|that|cos|because) ))",
     re.IGNORECASE,
+)
+_SPELT: Final = re.compile(
+    r"\b(?P<word>[A-Za-z]{3,})(?:,| spelt| spelled| thats| that's)*"
+    r" (?P<letters>(?:[A-Za-z][ .-]){2,}[A-Za-z])(?![\w'’])"
 )
 _MEANT: Final = re.compile(
     r"(?<=[.!?])\s+[^.!?]{0,48}?\bI meant (?P<value>[^.!?,;\n]{1,24})[.!]?", re.IGNORECASE
@@ -76,8 +85,21 @@ def turn_as_meant(turn: RawTurn) -> RawTurn:
     return turn if meant == turn.text else replace(turn, text=meant)
 
 
+def _without_spelling(text: str) -> str:
+    """Without a name's letters one by one behind it: "its Mariah M A R I A H"."""
+    return _SPELT.sub(
+        lambda m: (
+            m["word"]
+            if re.sub(r"[^A-Za-z]", "", m["letters"]).casefold() == m["word"].casefold()
+            else m[0]
+        ),
+        text,
+    )
+
+
 def as_meant(text: str) -> str:
     """The message without the values that it takes back itself."""
+    text = _without_spelling(text)
     for takes_back, resolved in ((_TAKES_BACK, _english), (_TAKES_BACK_ZH, _chinese)):
         start = 0
         while (found := takes_back.search(text, start)) is not None:
@@ -142,7 +164,7 @@ def _english(left: str, right: str) -> tuple[str, str] | None:
 
 
 def _chinese(left: str, right: str) -> tuple[str, str] | None:
-    for pattern in (*TYPES, _COUNTED_ZH):
+    for pattern in (AROUND_UNIT, *TYPES, _COUNTED_ZH):  # 一米七三，不对，一米七六
         for lead in range(2):
             new, old = pattern.match(right, lead), _at_end(pattern, left)
             if new is None or old is None or new[0] == old:

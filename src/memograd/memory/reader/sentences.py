@@ -134,6 +134,7 @@ _HANDED: Final = re.compile(
 )
 _PLAY: Final = re.compile(
     r"\b(?:pretend(?: that)? (?:you|to be|i(?! never| didn'?t| did not))|role-?\s?play|act as"
+    r"|(?:let'?s|wanna) rp\b"
     r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
     r"|\blet'?s play (?!\w+ (?:again|later|tomorrow|tonight|on)\b)[^.!?]{0,30}[.!,;:] ?"
     r"(?:i am|i'?m|you are|you'?re|ur) "
@@ -324,7 +325,8 @@ def has_secret(text: str) -> bool:
 
 
 _MAY_TELL: Final = re.compile(
-    r"(?<![\d:/.,£$€¥])(?!(?:19|20)\d\d(?!\d))\d(?:[ .-]?\d){3,}(?![\d:/%])"  # a year is none
+    # A year is none, nor is CA1832.
+    r"(?<![\d:/.,£$€¥])(?<!\b[A-Z][A-Z])(?!(?:19|20)\d\d(?!\d))\d(?:[ .-]?\d){3,}(?![\d:/%])"
     r"|\d-\d+-\d|[A-Za-z]\w*-\w+-\w*\d|[零〇一二三四五六七八九]{4,}"
     r"|(?<![A-Za-z])(?:pass ?(?:word|code|phrase)s?|pwd|keys?|spare|wi-?fi|hotspot|seed|phrase"
     r"|answer)(?![A-Za-z])|密[码碼]|暗号|口令|[钥鑰]匙|助[记記][词詞]|答案",

@@ -41,6 +41,23 @@ _ANOTHER_FACT: Final = re.compile(
     r"|fault)\b))",
     re.IGNORECASE,
 )
+_DOING: Final = (
+    r"(?:have|own|drive|live|work|teach|play|speak|study|rent|bank|keep|grow|breed|coach|commute"
+    r"|volunteer|love|like|hate|prefer|want|wear|take|drink|eat|smoke|sing|ride|manage|run|sell)"
+)
+_DOES_TOO: Final = re.compile(
+    rf"(?:,|,? (?:and|n|&)) (?={_DOING} (?!(?:and|or|that|it|to)\b)\w|want to \w)", re.IGNORECASE
+)
+"""Before what who speaks does, too: "I live in Leeds, work as a nurse and play the oboe"."""
+_DOES_PLAINLY: Final = re.compile(
+    rf"\W*(?:i(?:['’]?m| am)|i (?:\w+ly )?{_DOING}) (?!(?:to|not)\b)", re.IGNORECASE
+)
+_GOVERNS: Final = re.compile(
+    rf"\b(?:can|could|will|would|must|might|should|who|that|which|when|if|because|help|helping|let"
+    rf"|make|see|watch|going|want|try|hope|plan|need|(?:to|and|or) {_DOING})\b|['’]ll\b",
+    re.IGNORECASE,
+)
+"""Verbs behind it may be somebody else's, or are only wanted: "I like to swim and ride"."""
 _LEANS_BACK: Final = re.compile(
     r"\b(?:it|its|this|those|these|them|they|he|she|him|her|his|there|both|either|neither|too|same"
     r"|do|did|don['’]?t|didn['’]?t)\b|n['’]t(?=\W*$|[,;] )",
@@ -84,6 +101,7 @@ def facts_apart(sentence: str) -> list[tuple[int, str]]:
     if asks(sentence) or depends.match(sentence, first):
         return []
     cuts = [one.span() for one in another.finditer(sentence, first)]
+    cuts = cuts if chinese else _with_what_else_is_done(sentence, first, cuts)
     found: list[tuple[int, int]] = []
     starts, ends = [first, *(end for _, end in cuts)], [*(at for at, _ in cuts), len(sentence)]
     for at, end in zip(starts, ends, strict=True):
@@ -96,6 +114,28 @@ def facts_apart(sentence: str) -> list[tuple[int, str]]:
     if not chinese and not _has_verb(sentence[slice(*found[0])]):
         return []  # "Me and my wife live in Bath"
     return [(at, sentence[at:end]) for at, end in found] if len(found) > 1 else []
+
+
+def _with_what_else_is_done(
+    sentence: str, first: int, cuts: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """The cuts, and those before what the same speaker does, too."""
+    begins = [first, *(end for _, end in cuts)]
+    more = []
+    for start, end in zip(begins, [*(at for at, _ in cuts), len(sentence)], strict=True):
+        for joint in _DOES_TOO.finditer(sentence, start, end):
+            if not _DOES_PLAINLY.match(sentence, start) or _GOVERNS.search(
+                sentence, start, joint.start()
+            ):
+                break
+            more.append(joint.span())
+    return sorted([*cuts, *more])
+
+
+def with_speaker(sentence: str, at: int, said: str) -> str:
+    """What is said there, with who does it where the sentence says that before another fact."""
+    shares = re.match(rf"{_DOING} ", said, re.IGNORECASE) is not None and at > 0
+    return f"I {said}" if shares and at in {place for place, _ in facts_apart(sentence)} else said
 
 
 def _is_of_it(said: str, before: str) -> bool:

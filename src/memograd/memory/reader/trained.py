@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from memograd.memory.language import is_chinese
 from memograd.memory.reader.about import answered_by, person_meant, said_before, spoken_of
 from memograd.memory.reader.answers import (
     BARE_ANSWER,
@@ -50,7 +51,12 @@ from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.fact import Fact, Heard, Said
 from memograd.memory.reader.forget import MAY_ASK, asked_for
 from memograd.memory.reader.heads import is_standing
-from memograd.memory.reader.held_back import LONGEST, told_by_way_in, without_secrets
+from memograd.memory.reader.held_back import (
+    LONGEST,
+    may_be_code,
+    told_by_way_in,
+    without_secrets,
+)
 from memograd.memory.reader.idle import is_idle, says_only_when
 from memograd.memory.reader.in_confidence import TOLD_ASIDE, left_open
 from memograd.memory.reader.parts import (
@@ -71,6 +77,7 @@ from memograd.memory.reader.sentences import (
     tells_code,
 )
 from memograd.memory.reader.setting import Setting
+from memograd.memory.reader.side_by_side import with_speaker
 from memograd.memory.reader.talk import keeps_talk_going
 from memograd.memory.reader.wording import bare_of, say, say_answer, without_calls
 from memograd.memory.reader.worths import Worths
@@ -82,6 +89,8 @@ if TYPE_CHECKING:
 
 BEFORE_TURNS: Final = 3
 
+ONLY_A_CODE: Final = {"en": 40, "zh": 12}
+"""Characters; behind a secret a shorter message with a figure holds nothing but another one."""
 SITTING: Final = timedelta(hours=1)
 """How long after a message a part that it began may still be played."""
 WISH_AMONG_PEOPLE: Final = 0.75
@@ -160,10 +169,13 @@ class TrainedReader(Worths):
             return Heard(turn, before, facts, tuple(quote for quote, _ in said), own=own)
         may_close = self._model.may_close(read, before, [text for _, _, text in sentences])
         last = next((text for who, text in reversed(before) if who == "user"), "")
-        if len(own) < 80 and re.search(r"\d", own) and (has_secret(last) or tells_code(last)):
+        behind_code = re.search(r"\d", own) is not None and (has_secret(last) or tells_code(last))
+        if behind_code and len(own) < ONLY_A_CODE["zh" if is_chinese(own) else "en"]:
             return Heard(turn, before, secret=True, own=own)  # "Scratch that, it's 4321"
         formless = [one for one in sentences if not has_secret(one[2])]
         told_by_way = told_by_way_in(self._model, turn.text, before, formless)
+        if behind_code:  # "Changed it to 9157 after the break-in. We're in Surrey"
+            told_by_way |= {one[:2] for one in formless if may_be_code(one[2])}
         if tells_code(turn.text):
             told_by_way |= {one[:2] for one in formless if repeats_code(turn.text, one[2])}
         sentences, worth, kept_back = without_secrets(
@@ -258,7 +270,8 @@ class TrainedReader(Worths):
             if full:
                 draft = say(full, setting)
             else:
-                draft = say_answer(answers, text, setting) if answers else say(text, spoken)
+                told_of = _with_speaker(turn.text, start, text)
+                draft = say_answer(answers, text, setting) if answers else say(told_of, spoken)
             answered = answered or bool(answers)
             keep.append(text)
             facts_.append(to_fact(draft, setting))
@@ -317,6 +330,14 @@ class TrainedReader(Worths):
             return ()
         likely = zip(sentences, worth.tolist(), strict=True)
         return tuple(text for (_, _, text), row in likely if row[2] >= PERHAPS_ABOVE)
+
+
+def _with_speaker(message: str, start: int, text: str) -> str:
+    """A fact with who it is of, where its sentence says that before another one."""
+    at, sentence = next(
+        ((at, one) for at, end, one in own_sentences(message) if at < start < end), (start, text)
+    )
+    return with_speaker(sentence, start - at, text)
 
 
 def _is_just_before(earlier: RawTurn, turn: RawTurn) -> bool:

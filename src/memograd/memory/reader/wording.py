@@ -213,6 +213,9 @@ def _about(person: str, said: str, name: str, *, chinese: bool) -> str:
     return f"About {of}: {begins}"
 
 
+_HOW_MANY: Final = re.compile("[几幾]([岁歲个個次口只隻点點斤年天杯碗节節层層楼樓])")
+
+
 def say_answer(question: str, sentence: str, setting: Setting) -> Draft:
     """A short answer together with the question that it answers.
 
@@ -224,7 +227,9 @@ def say_answer(question: str, sentence: str, setting: Setting) -> Draft:
     language = language_of(question + answer)
     draft, name = resolved(answer, setting, language), setting.name(language)
     if language == "zh":
-        said = f"{name}被问“{asked}”时回答：{draft.text}"
+        counted = _HOW_MANY.search(asked) if draft.text.strip().isdecimal() else None
+        told = f"{draft.text}{counted[1]}" if counted else draft.text  # 几岁: 9岁
+        said = f"{name}被问“{asked}”时回答：{told}"
     else:
         said = f'{name}, asked "{asked}", answered: {draft.text}'
     return replace(draft, text=finished(said, "。" if language == "zh" else "."))

@@ -59,6 +59,8 @@ _IDIOMS: Final = tuple(
              f"we have {number} kids now, born")
             for number, nth in (("two", "second"), ("three", "third"), ("four", "fourth"))
         ),
+        (r"\bbought (?P<what>(?:the |my |our )?\w+(?: \w+){0,2}) off (?:me|us)\b",
+         r"bought \g<what> from us, we sold \g<what>"),
         (r"\bwent (?:to|for) (?:the )?(?:scrap(?:yard| heap)?|breakers?|knackers?(?: yard)?)\b",
          "was scrapped and is gone"),
         (r"\b(?:tied|tying) the knot\b|\bgot hitched\b", "got married"),
@@ -74,7 +76,10 @@ _IDIOMS: Final = tuple(
         ("把(?:公司|老板)(?:给)?炒了(?:鱿鱼)?", "从公司辞职了"),
         ("(?P<who>[跟和与同](?!我吹)[^，,。！!\\s]{1,6})吹了(?=$|[\\s，,。！!啊哈吧])",
          r"\g<who>分手了"),
+        ("第一天[去到](?P<where>[^，,。！!\\s]{1,10}?)(?P<does>上班|报到|工作)",
+         r"换了工作,现在在\g<where>\g<does>,第一天"),
         ("一拍两散", "分手"),
+        ("领(?:完|好)?了?(?:结婚)?证(?=了|啦|$|[，,。！!])", "领了结婚证,结婚"),
         ("(?P<who>[把被](?!门|车|桌|椅|球)[^，,。！!\\s]{1,6})踹了", r"\g<who>甩了"),
         ("没熬过(?!夜)(?:这个|那个)?(?:[春夏秋冬]天|今[天晚]|昨[天晚])?", "去世了"),
         ("安乐死?(?=了)|老死(?!不)", "去世"),
@@ -88,7 +93,7 @@ _HINTS: Final = re.compile(
     r"put|rainbow|slipped|passed over|breathed|bucket|clogs|ghost|pull through|called it|over"
     r"|history|got|canned|sacked|axed|given|my job|out of work|hung|head"
     r"|packed|jacked|chucked|jibbed|been|went|knot|my (?:wife|husband)|candles|sold|born|arrived"
-    r"|landed|along|all about|[碰桶盖鱿炒吹散踹熬乐酒岁]|老[死三四五]",
+    r"|landed|along|all about|off (?:me|us)|[碰桶盖鱿炒吹散踹熬乐酒岁证]|第一天|老[死三四五]",
     re.IGNORECASE,
 )
 
