@@ -106,7 +106,7 @@ _NOT_SO: Final = re.compile(
 
 
 _STILL: Final = re.compile(
-    r"(?P<lead>.*[.!] )?(?:is|are) your (?P<what>[^?,.]{3,60}?) (?:still )?(?:at|on|in|for|due)"
+    r"(?P<lead>.*[.!] )?(?:is|are) your (?P<what>[^?,]{3,60}?) (?:still )?(?:at|on|in|for|due)"
     r" (?:the )?(?P<guess>[^?,]{1,24})\?\W*",
     re.IGNORECASE,
 )
