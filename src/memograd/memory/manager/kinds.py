@@ -1,6 +1,6 @@
 """What a part of a memory is, in the words in which people ask to forget such a thing.
 
-    212 lbs  ->  weight        earns 18 lakhs  ->  pay, salary, ...        月薪三千八  ->  工资, 收入, ...
+    212 lbs  ->  weight      earns 18 lakhs  ->  pay, salary, ...      月薪三千八  ->  工资, ...
 
 "Don't save my weight" shares no word with what it means. Invariant: the words are in the form of
 `past.words_of`. Pure functions.
