@@ -85,7 +85,8 @@ _POINTS: Final = re.compile(
 )
 _OF_MEMORY: Final = re.compile(
     r"\b(?:forget|delet\w+|eras\w+|remov\w+|wip\w+|remember\w*|memor\w+|record\w*|stor\w+|sav\w+"
-    r"|drop|strike|lose (?:it|that|this|the|my|what)\b|bin|purge|redact|withdraw|retract|out of|off the|private|secret"
+    r"|drop|strike|lose (?:it|that|this|the|my|what)\b|bin|purge|redact|withdraw|retract|out of"
+    r"|off the|private|secret"
     r"|note|noting|scrub|un-?(?:say|note|save|remember|tell)|scratch|scrap)\b|[忘删刪抹撤]|[记記](?!得)|存|清掉|收回",
     re.IGNORECASE,
 )
