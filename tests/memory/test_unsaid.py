@@ -60,6 +60,11 @@ def test_a_request_that_names_two_things_means_both(memory: Memory) -> None:
     assert items == ["用户说：现在在超市当收银员。"]
 
 
+def test_all_of_somebody_goes_with_the_name(memory: Memory) -> None:
+    items = told(memory, "前任叫许嘉，还欠我八千块", "我养了俩仓鼠", "许嘉这人的事全给我抹掉")
+    assert items == ["用户养了俩仓鼠。"]
+
+
 def test_whether_something_is_true_takes_nothing_back(memory: Memory) -> None:
     items = told(memory, "我对芒果过敏，嘴会肿", "刷到个视频说过敏能脱敏治好，真的假的？")
     assert any("芒果" in text for text in items)
