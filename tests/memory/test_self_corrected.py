@@ -35,6 +35,8 @@ from memograd.memory.reader.self_corrected import as_meant
             "I'm 1 metre 52 and need skis. Oops, that was my sister: I meant 1 metre 72. Which?",
             "I'm 1 metre 72 and need skis. Which?",
         ),
+        ("I'm allergic to cashews, no hang on, pistachios, ok", "I'm allergic to pistachios, ok"),
+        ("I work at a bank, no sorry, a bakery, in Hull", "I work at a bakery, in Hull"),
         ("My boy is 5. wait no 6, he had cake", "My boy is 6. he had cake"),
         (
             "we close on May 3rd, no scratch that, the bank just called, May 13th. Whoop",
@@ -71,6 +73,7 @@ def test_the_value_that_is_taken_back_goes(said: str, meant: str) -> None:
         "I have 3 kids. 4 of my friends came.",
         "I am off on Friday, no wait, I said it to Tom already",
         "My name is Jo, and I got an A B C book",
+        "I am fond of dogs, no wait, seriously, cats rule",
         "是八亩，不是九亩",
         "他八点来的，不是，他九点走",
         "这不是我的错，是他的",

@@ -65,6 +65,20 @@ def test_all_of_somebody_goes_with_the_name(memory: Memory) -> None:
     assert items == ["用户养了俩仓鼠。"]
 
 
+def test_all_of_somebody_goes_in_english_too(memory: Memory) -> None:
+    said = "my ex Damian lives in Ghent and plays the sax. I play drums"
+    assert told(memory, said, "remove Damian from your memory. every trace.") == [
+        "User plays drums."
+    ]
+
+
+def test_a_day_that_is_put_right_has_its_date(memory: Memory) -> None:
+    items = told(
+        memory, "booked us a table at Enzo for Friday, 8pm", "not friday, saturday. 8pm is right"
+    )
+    assert items == ["Booked User and others a table at Enzo for Saturday 11 May 2024, 8pm."]
+
+
 def test_whether_something_is_true_takes_nothing_back(memory: Memory) -> None:
     items = told(memory, "我对芒果过敏，嘴会肿", "刷到个视频说过敏能脱敏治好，真的假的？")
     assert any("芒果" in text for text in items)

@@ -447,7 +447,7 @@ _TWO_ASKED: Final = re.compile(
     r"(?P<ask>\b(?:(?:forget|drop|delete|remove|erase|wipe|scrub|lose|bin)(?: about)?"
     r"|(?:do not|don['’]?t) (?:save|keep|store|remember|note|log)) )"
     r"(?P<one>(?:the|my|our|his|her|their) [\w'’ -]{2,30}?),? (?:and|or|nor|&|\+) "
-    r"(?P<other>(?:the|my|our|his|her|their) [\w'’ -]{2,30}?)"
+    r"(?P<other>(?:(?:the|my|our|his|her|their) )?[\w'’ -]{2,30}?)"
     r"(?P<end>(?=[.,!?;]|$|\W(?:pls|please|ok)))",
     re.IGNORECASE,
 )

@@ -54,7 +54,8 @@ _BEING: Final = (
     r"(?=\s*(?:[,.;!]|$|and\b|&))"
 )
 _DOES_TOO: Final = re.compile(
-    rf"(?:,|,? (?:and|n|&)) (?={_DOING} (?!(?:and|or|that|it|to)\b)\w|want to \w|{_BEING})",
+    rf"(?:,|,? (?:and|n|&)) (?={_DOING} (?!(?:and|or|that|it|to|is|was|are|were|of)\b)\w"
+    rf"|want to \w|{_BEING})",
     re.IGNORECASE,
 )
 """Before what who speaks does, too: "I live in Leeds, work as a nurse and play the oboe"."""
