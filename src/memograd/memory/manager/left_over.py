@@ -164,7 +164,7 @@ def _without_amount(own: str, text: str) -> str | None:
     left = re.sub(r"(?<=[\u4e00-\u9fff，]) | (?=[\u4e00-\u9fff，])|^，|，(?=[，。])", "", left)
     if _OF_AMOUNT.search(left) or re.search(r"\d", left):
         return None  # the sum is all that it tells, or something is left of it
-    return left if words_of(left) - words_of(asked_for(own)) else None
+    return left if words_of(left) - words_of(f"User said. {asked_for(own)}") else None
 
 
 def goes_with(model: RelationModel, part: str, gone: str) -> bool:
