@@ -128,6 +128,52 @@ def test_a_treat_is_nobody(memory: Memory) -> None:
     assert told(memory, "as a treat what should I get my dog Rex?") == []
 
 
+@pytest.mark.parametrize(
+    ("fact", "between", "remark", "value"),
+    [
+        (
+            "I'm from Grimsby originally",
+            "fish pie topping, mash or pastry?",
+            "Mash. Right.",
+            "Grimsby",
+        ),
+        ("bedtime is 9 for me on school nights", "", "is that early for 13", "9"),
+        (
+            "My dog's called Biscuit",
+            "",
+            "who calls a dog Biscuit honestly, i wanted Rex",
+            "Biscuit",
+        ),
+        ("im learning welsh, day 40", "", "welsh is mad. maybe i shouldve picked spanish", "welsh"),
+        ("i make 31k at the mill", "is that bad", "yikes", "makes 31k"),
+    ],
+)
+def test_a_remark_puts_no_value_in_place(
+    memory: Memory, fact: str, between: str, remark: str, value: str
+) -> None:
+    items = told(memory, *(one for one in (fact, between, remark) if one))
+    assert any(value in text for text in items)
+
+
+def test_an_answer_corrects_nothing_that_was_told_before(memory: Memory) -> None:
+    memory.add("我想报个旅行团", user_id="tour", timestamp=WHEN)
+    asked = {"role": "assistant", "content": "您是去桂林还是去张家界?"}
+    memory.add([asked, {"role": "user", "content": "张家界吧"}], user_id="tour", timestamp=WHEN)
+    items = [one["memory"] for one in memory.get_all(user_id="tour")["results"]]
+    assert any("旅行团" in text for text in items)
+
+
+def test_a_joke_is_about_what_was_said_last(memory: Memory) -> None:
+    assert told(memory, "I have a dog called Rex", "haha just kidding") == []
+    items = told(memory, "I have a cat called Tiger", "whats 2+2", "5? haha just kidding")
+    assert items == ["User has a cat called Tiger."]
+
+
+def test_a_typo_is_put_right_after_small_talk(memory: Memory) -> None:
+    items = told(memory, "my house number is 117", "nice day", "oh, 171, I typed it backwards")
+    assert any("171" in text for text in items) and not any("is 117" in text for text in items)
+
+
 def test_what_is_somebody_else_s_replaces_nothing(memory: Memory) -> None:
     items = told(memory, "my birthday is 14 october", "Lena's is 2 november, same sign as me?")
     assert "User's birthday is 14 october." in items

@@ -165,7 +165,7 @@ def _without_amount(own: str, text: str) -> str | None:
     left = re.sub(r"^User (?=(?:at|with|in) )", "User is ", left.replace("：，", "："))
     if re.match(r"User (?:for|on|of|per|a|an|the)\b", left):
         return None  # "User for a flat in Leeds"
-    if _OF_AMOUNT.search(left) or re.search(r"\d", left):
+    if _OF_AMOUNT.search(left) or re.search(r"\d|\bow(?:e|es|ed|ing)\b|[欠借]", left):
         return None  # the sum is all that it tells, or something is left of it
     return left if words_of(left) - words_of(f"User said. {asked_for(own)}") else None
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
@@ -29,6 +30,7 @@ from memograd.memory.manager.substitution import (
     bare_value,
     corrected,
     named_right,
+    names_the_old,
     put_in_place,
 )
 from memograd.memory.reader.fact import Heard
@@ -48,6 +50,18 @@ _COUNTED_WHAT: Final = (
 _COUNTED: Final = re.compile(f" {_COUNTED_WHAT}", re.IGNORECASE)
 _BEGINS_COUNTING: Final = re.compile(rf"\W*(?:{_NUMBER.pattern})\d* {_COUNTED_WHAT}", re.IGNORECASE)
 """Says how many of something there are: "two girls" gives no other age for "turning 6"."""
+_ASKS_ABOUT: Final = re.compile(
+    r"\W*(?:(?:and|so|but) )?(?:is|was|isn['’]?t|does|would|will|can) (?:that|this|it)\b",
+    re.IGNORECASE,
+)
+_WISHED: Final = re.compile(
+    r"\b(?:wanted|wish(?:ed)?|hoped for|nearly|almost"
+    r"|(?:should|could|would)(?:['’]?ve| have)(?: \w+)?) (?:\w+ ){0,2}$"
+    r"|(?:本来想|原本想|早知道|应该[选叫学买]|差点)[\u4e00-\u9fff]{0,3}$",
+    re.IGNORECASE,
+)
+"""Before a value that is only wished: "i wanted Rex", "maybe i should've picked Spanish"."""
+_WORD: Final = re.compile(r"[A-Za-z\d][\w'’-]*|[\u4e00-\u9fff]")
 _SHOUTED: Final = re.compile(r"(?<![\w-])[A-Z]{5,}(?![\w-])")  # "it's a CLARINET", which is no name
 _NO_VALUE: Final = re.compile(
     r"(?:only|just|now|not|no|yes|sorry|actually|it|that|this|one|really|too|also|again|then|here"
@@ -63,6 +77,7 @@ BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing bu
 CLEARLY: Final = 0.2  # by so much more surely one of two items takes a number
 SHARED: Final = 2  # content words of a sentence and an item that may tell of the same thing
 ALIKE: Final = 0.6  # probability that a sentence says an item again or closes it
+ALIKE_SPELT: Final = 0.6
 SHARED_MUCH: Final = 4  # where no rule can tell which of several values is another one,
 ALIKE_MUCH: Final = 0.8  # and the model points at one
 
@@ -123,6 +138,32 @@ class Put:
         )
 
 
+def goes_on_about(heard: Heard, old: str) -> bool:
+    """Whether a message may correct without a word that says so what was told last: nothing else
+    was said in between, and no assistant's question is answered.
+
+    "Mash. Right." behind a question about pies says nothing of a home town.
+    """
+    if CORRECTS.search(heard.own) or names_the_old(old, heard.own):
+        return True
+    who, said = heard.before[-1] if heard.before else ("", "")
+    if who == "assistant" and said.rstrip().endswith(("?", "？")):
+        return False
+    last = next((text for who, text in reversed(heard.before) if who == "user"), None)
+    return last is None or shared_content(old, last) > 0 or shared_content(old, heard.own) > 0
+
+
+def is_alike(old: str, new: str) -> bool:
+    """Whether what stands in `new` instead is a number for a number, or another spelling."""
+    gone, come = (
+        " ".join(word for word in _WORD.findall(one) if word not in other)
+        for one, other in ((old, new), (new, old))
+    )
+    if _NUMBER.search(gone) and _NUMBER.search(come):
+        return True
+    return SequenceMatcher(None, gone.casefold(), come.casefold()).ratio() >= ALIKE_SPELT
+
+
 def with_value(
     model: RelationModel, heard: Heard, old: str, *, just_told: bool, relation: str
 ) -> Put | None:
@@ -138,6 +179,8 @@ def _with_value(
     model: RelationModel, heard: Heard, old: str, *, just_told: bool, relation: str
 ) -> Put | None:
     own = heard.own
+    if _ASKS_ABOUT.match(own):
+        return None  # "is that early for 13"
     counting = _BEGINS_COUNTING.match(own)
     if counting and counting["what"].casefold() not in old.casefold() and not of_one_unit(old, own):
         return None
@@ -207,7 +250,7 @@ def pointed_at(
         return None
     if found.new.rstrip("s") == old[slice(*found.old)].rstrip("s") and found.new.islower():
         return None  # "night trains, honestly" says nothing of one night train
-    if _stays(old[slice(*found.old)], own) or _denied(found.new, own):
+    if _stays(old[slice(*found.old)], own) or _denied(found.new, own) or _wished(found.new, own):
         return None
     if re.search(rf"{re.escape(found.new)} ones?\b", own):
         return None  # "the Australian one" points at a value and is none
@@ -233,6 +276,11 @@ def _denied(value: str, message: str) -> bool:
     """Whether it only says what is not so: the second one of "'74, not '84"."""
     places = _places(value, message)
     return bool(places) and all(NEGATED.search(message[:start]) for start, _ in places)
+
+
+def _wished(value: str, message: str) -> bool:
+    places = _places(value, message)
+    return bool(places) and all(_WISHED.search(message[:start]) for start, _ in places)
 
 
 def _places(value: str, message: str) -> list[tuple[int, int]]:

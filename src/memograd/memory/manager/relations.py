@@ -47,6 +47,7 @@ from memograd.memory.manager.misread import misreads, says_again
 from memograd.memory.manager.other_value import (
     gives_number,
     gives_other,
+    goes_on_about,
     of_other_value,
     surely_pointed,
     undecided,
@@ -227,6 +228,8 @@ class RelationManager(Rewriter):
         for n in sorted(range(len(items)), key=lambda n: (not first[n], -closing[n])):
             item, sure = items[n], closing[n]
             relation = read[n].relation
+            if denies and not goes_on_about(heard, present(item.text)):
+                continue  # "jk" behind a sum jokes about no cat that was told before it
             if swaps or item.id in unclear:
                 continue  # which of them takes the number is not said
             idle = heard.idle and relation in ("retract", "end")

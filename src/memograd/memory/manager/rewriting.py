@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -30,7 +31,14 @@ from memograd.memory.manager.cues import (
     only_faint,
 )
 from memograd.memory.manager.members import without_members
-from memograd.memory.manager.other_value import gives_surely, in_part, pointed_at, with_value
+from memograd.memory.manager.other_value import (
+    gives_surely,
+    goes_on_about,
+    in_part,
+    is_alike,
+    pointed_at,
+    with_value,
+)
 from memograd.memory.manager.past import (
     doubted,
     ended,
@@ -141,9 +149,12 @@ class Rewriter:
             return Change(decision, heard.as_fact, hide=True)
         if relation == "end" and not (sounds and just_told):
             return None
-        found = with_value(
-            self._model, heard, present(item.text), just_told=just_told, relation=relation
-        )
+        value_of = partial(with_value, self._model, heard, present(item.text), relation=relation)
+        found = value_of(just_told=just_told)
+        far = just_told and not goes_on_about(heard, present(item.text))
+        if far and (found is None or not is_alike(present(item.text), found.text)):
+            just_told = False
+            found = value_of(just_told=just_told)
         if found is not None and found.typed:
             bare = substitution.bare_value(heard.own)
             # "Jupiter! I misread it": it begins with nothing but the new value.

@@ -251,7 +251,8 @@ _CLAUSE: Final = re.compile(
 )
 # Where a correction comes from, and what only points at a thing, is no value of it.
 _NO_VALUE: Final = re.compile(
-    r"^(?:from|by|per|says?|said|according|courtesy|for|since|because)\b|\bones?$|^[ap]\.?m\.?$",
+    r"^(?:from|by|per|says?|said|according|courtesy|for|since|because)\b"
+    r"|^(?:yikes|oof|eek|yay|ouch|whoa|gosh|damn|bleh|eww*|phew|meh|yum|lush|grand|cheers)\b|\bones?$|^[ap]\.?m\.?$",
     re.I,
 )
 _LOOKED: Final = re.compile(

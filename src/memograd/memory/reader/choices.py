@@ -51,6 +51,9 @@ _BOTH_ZH: Final = re.compile(
     r"(?:^|[，,：:。])(?P<one>[^，,：:。]{1,12}?)(?:和|跟|与|與)(?P<other>[^，,：:。和跟]{1,12}?)[，,]?"
     r"[您你]?(?:更?(?:喜欢|喜歡|想要?|倾向|傾向|选|選))?哪"
 )
+_LISTED_ZH: Final = re.compile(
+    r"[?？]\s*(?P<one>[^，,：:。、?？\s]{1,6})、(?P<other>[^，,：:。、?？\s]{1,6})$"
+)
 # What stands before the first choice and belongs to all of them.
 _BEFORE_ZH: Final = re.compile(
     r"[：:，,]|(?:是|在|要|选|選|喝|吃|用|买|買|去|住|坐|订|訂|约|約|到|学|學|养|養|穿|喜欢|喜歡|想|对|對|[叫称稱呼][您你]|為|为)(?=.)"
@@ -156,8 +159,13 @@ def _said_again(question: str, spans: Sequence[Span], answer: str) -> int | None
     if said_before < LEAST_ASKED:
         return None
     said = _plain(answer)
+    if _ALL_OR_NONE.fullmatch(said):
+        return None
     same = [n for n, span in enumerate(spans) if _plain(question[slice(*span)]) == said]
     return same[0] if said and len(same) == 1 < len(spans) else None
+
+
+_ALL_OR_NONE: Final = re.compile("both|either|neither|all|none|any|都行?|都可以|都不")
 
 
 def _plain(choice: str) -> str:
@@ -224,6 +232,7 @@ def _choices_chinese(question: str) -> list[Span]:
         end = joints[-1].end() + asked.start()  # 男孩还是女孩？多大了？
     if not any(joint[0] != "、" for joint in joints):
         two = _BOTH_ZH.search(question, 0, end)  # 周三上午和周四下午您哪个方便
+        two = two or _LISTED_ZH.search(question, 0, end)  # 要几寸的?8寸、10寸?
         return [two.span("one"), two.span("other")] if two else []
     later = [
         (joint.end(), joints[n + 1].start() if n + 1 < len(joints) else end)

@@ -25,12 +25,15 @@ HARMLESS_ABOVE: Final = 0.7
 """How likely a fact a clause is that stands beside a secret, in its message or alone."""
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
 _MAY_BELONG: Final = re.compile(r"(?<![A-Za-z])\d{3}")  # a part of the secret
+_IN_WORDS: Final = re.compile(
+    r"\b(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[ -]?){3,}\b", re.IGNORECASE
+)
 _TOLD_CODE: Final = re.compile(r"[:：]\D{0,12}\d{4,}\W*$")
 
 
 def may_be_code(text: str) -> bool:
     """Whether a sentence behind a secret has a figure that may be another one."""
-    return _MAY_BELONG.search(text) is not None
+    return _MAY_BELONG.search(text) is not None or _IN_WORDS.search(text) is not None
 
 
 def told_by_way_in(
