@@ -219,12 +219,10 @@ class RelationManager(Rewriter):
         pairs = [(one.sure, one.relation) for one in read]
         unclear = undecided(heard, items, pairs, self.thresholds.link_above)
         first = [corrects and item.id in recent for item in items]  # a correction speaks of these
-        changes += self._swapped(heard, items, recent, closing, left)
-        swaps = bool(changes)  # and speaks of nothing but what was just told
         for n in sorted(range(len(items)), key=lambda n: (not first[n], -closing[n])):
             item, sure = items[n], closing[n]
             relation = read[n].relation
-            if swaps or item.id in unclear:
+            if item.id in unclear:
                 continue  # which of them takes the number is not said
             idle = heard.idle and relation in ("retract", "end")
             if is_past(item.text) or (idle and not names_members(item.text, heard.own)):
