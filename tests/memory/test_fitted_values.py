@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from memograd import Memory
 from memograd.memory.manager.counted import counted_anew
-from memograd.memory.manager.fitted import put
+from memograd.memory.manager.fitted import put, redated
 from memograd.memory.manager.substitution import corrected
 from memograd.memory.relations.values import _said_once
 from memograd.memory.statements.value_types import whole_number
@@ -120,3 +122,17 @@ def test_a_part_replaces_the_like_part(text: str, old: str, new: str, right: str
 def test_what_is_counted_says_which_number(statement: str, message: str, right: str | None) -> None:
     anew = counted_anew(statement, message)
     assert anew is None if right is None else anew is not None and right in anew[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "text", "right"),
+    [
+        ("on Friday 10 May 2024", "on saturday 10 May 2024", "on Saturday 11 May 2024"),
+        ("on Friday 10 May 2024", "on Friday 12 May 2024", "on Sunday 12 May 2024"),
+        ("on Friday 3 May 2024", "on Monday 3 May 2024", "on Monday 6 May 2024"),
+        ("2024年5月8日（周三）", "2024年5月8日（周四）", "2024年5月9日（周四）"),
+        ("on Friday 31 June 2024", "on Monday 31 June 2024", "on Monday 31 June 2024"),
+    ],
+)
+def test_a_day_and_its_date_agree(old: str, text: str, right: str) -> None:
+    assert redated(text, old, date(2024, 5, 7)) == right

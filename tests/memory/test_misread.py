@@ -64,6 +64,11 @@ def test_a_misread_statement_stays(memory, told, answer, denied, stays, more):
     assert stays in items and more in items and "mistake" not in items and "误说" not in items
 
 
+def test_a_denial_that_says_nothing_new_is_not_kept(memory):
+    items = talked(memory, "我在宁波做外贸", "您在宁德做外贸。", "宁波！不是宁德")
+    assert "宁波" in items and "宁德" not in items
+
+
 @pytest.mark.parametrize(
     ("told", "answer", "denied", "gone"),
     [

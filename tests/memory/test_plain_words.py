@@ -23,6 +23,12 @@ WHEN = "2024-05-07T18:30:00+00:00"
         ("Sanjay has taken over from Petra", "Petra left and Sanjay replaced Petra"),
         ("our third was born on Sunday", "we have three kids now, born on Sunday"),
         ("sold the van to my brother", "sold the van"),
+        (
+            "a couple bought Daisy May off us",
+            "a couple bought Daisy May from us, we sold Daisy May",
+        ),
+        ("跟小周领完证了", "跟小周领了结婚证,结婚了"),
+        ("今天第一天去海信上班", "今天换了工作,现在在海信上班,第一天"),
         ("上个月被炒了鱿鱼", "上个月被公司辞退"),
         ("我跟阿强吹了", "我跟阿强分手了"),
         ("儿子满八岁了", "儿子现在八岁了"),

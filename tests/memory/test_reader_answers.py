@@ -126,6 +126,11 @@ def test_a_chinese_answer_may_begin_with_a_plain_yes_or_no() -> None:
         ("How old are you, around 34?", "nope, 43", ("How old are you?", "43")),
         ("Great. What's your size, 42 perhaps?", "no. 43", ("Great. What's your size?", "43")),
         ("How many do you need?", "nah 12", ("How many do you need?", "12")),
+        (
+            "Is your visit to Dr. Obi still at 9?",
+            "Nope, 11:30. Friday.",
+            ("Your visit to Dr. Obi?", "11:30. Friday."),
+        ),
     ],
 )
 def test_a_guess_that_is_denied_goes(question: str, answer: str, left: tuple[str, str]) -> None:

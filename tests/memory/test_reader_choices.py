@@ -41,6 +41,8 @@ NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
             "the second",
             "all you can eat for $30",
         ),
+        ("Is the chemo on Mondays or Thursdays?", "Thursdays, 10 o'clock", "Thursdays"),
+        ("您平时怎么喝?1. 手冲 2. 意式拿铁 3. 速溶", "第二个", "意式拿铁"),
         ("您用哪家？A. 联通 B. 电信 C. 移动", "C", "移动"),
         ("倾向做菜、烘焙还是调酒？", "最后那个", "调酒"),
         ("您想让我叫您李老师还是李教授?", "第二个", "李教授"),

@@ -43,6 +43,18 @@ def test_secrets_are_no_items_and_in_no_prompt(tmp_path: Path, embedder: Any, te
         assert memory.context("password code card key 密码", user_id="u").text == ""
 
 
+def test_behind_a_code_another_figure_is_one_and_the_rest_stays(
+    tmp_path: Path, embedder: Any
+) -> None:
+    with opened(tmp_path, embedder, Answering()) as memory:
+        memory.add("The garage code is 2284 and my wife always forgets it.", user_id="u")
+        memory.add(
+            "Changed it to 9157 after the break-in next door. We live in Surrey.", user_id="u"
+        )
+        kept = " ".join(texts(memory))
+    assert "Surrey" in kept and "9157" not in kept and "2284" not in kept
+
+
 class KnowsSecrets(Answering):
     """Finds a secret in every part of a message with one of these words."""
 

@@ -24,6 +24,13 @@ WHEN = "2024-05-07T18:30:00+00:00"
             ["My wife's a vet", "my son plays rugby and he hates school"],
         ),
         ("我在浦东上班,我老公在苏州,我月薪两万", ["我在浦东上班", "我老公在苏州", "我月薪两万"]),
+        (
+            "I bank with Natwest, have two girls Ivy and Joan, and drive a Skoda",
+            ["I bank with Natwest", "have two girls Ivy and Joan", "drive a Skoda"],
+        ),
+        ("I'm 44, a widow, and live in Perth", ["I'm 44", "a widow", "live in Perth"]),
+        ("I'm Rosa, 31, and keep bees", ["I'm Rosa, 31", "keep bees"]),
+        ("我30岁，在苏州做木工，养了一条狗", ["我30岁", "在苏州做木工", "养了一条狗"]),
     ],
 )
 def test_facts_of_who_speaks_stand_apart(sentence: str, facts: list[str]) -> None:
@@ -45,10 +52,34 @@ def test_facts_of_who_speaks_stand_apart(sentence: str, facts: list[str]) -> Non
         "我在长沙,我觉得他不错",
         "因为我过敏,我不吃虾",
         "我养了只猫,我妈不喜欢它",
+        "I like to swim and ride my bike",
+        "I own a house, a boat and a car",
+        "I help people live better, work less and eat well",
+        "My brothers live in Oslo, drive trucks and have a band",
+        "我以前在上海工作，住在浦东",
+        "我女儿在二小上学，养了只猫",
     ],
 )
 def test_what_leans_on_another_stays_with_it(sentence: str) -> None:
     assert facts_apart(sentence) == []
+
+
+def test_each_fact_of_one_speaker_says_who_it_is_of(tmp_path) -> None:
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        told = {
+            "ann": "I live in Leeds, work as a nurse and play the oboe",
+            "bo": "我30岁，在苏州做木工，养了一条狗",
+            "cy": "My brothers live in Oslo, drive trucks and have a band.",
+        }
+        for user, text in told.items():
+            memory.add(text, user_id=user, timestamp=WHEN)
+        kept = {
+            user: [one["memory"] for one in memory.get_all(user_id=user)["results"]]
+            for user in told
+        }
+    assert kept["ann"] == ["User lives in Leeds.", "User works as a nurse.", "User plays the oboe."]
+    assert kept["bo"] == ["用户30岁。", "用户在苏州做木工。", "用户养了一条狗。"]
+    assert len(kept["cy"]) == 1
 
 
 def test_of_two_facts_in_a_sentence_one_is_forgotten(tmp_path) -> None:

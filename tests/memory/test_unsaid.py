@@ -33,6 +33,68 @@ def test_what_is_unsaid_in_the_same_message_is_not_kept(memory: Memory) -> None:
     assert told(memory, said) == ["User rents a flat in Bruges."]
 
 
+def test_what_is_not_to_be_noted_is_told_in_its_own_sentence(memory: Memory) -> None:
+    said = "My name is Olive and I am 83. I fell in the bath on Sunday, but do not note that down."
+    items = told(memory, said)
+    assert any("83" in text for text in items) and not any("bath" in text for text in items)
+
+
+def test_another_matter_behind_what_is_not_to_be_saved_is_kept(memory: Memory) -> None:
+    items = told(memory, "我上周确诊了抑郁症。这个不要存！对了我下周三体检，得空腹")
+    assert any("体检" in text for text in items) and not any("抑郁" in text for text in items)
+
+
+def test_that_one_is_the_one_that_stands_before_it(memory: Memory) -> None:
+    items = told(
+        memory,
+        "My wife Ada sells cloth in Enugu. Her mother has sickle cell trait.",
+        "I should not share her mother's health matters. Delete that one.",
+    )
+    assert any("Enugu" in text for text in items) and not any("sickle" in text for text in items)
+
+
+def test_a_request_that_names_two_things_means_both(memory: Memory) -> None:
+    items = told(
+        memory, "我离过一次婚。现在在超市当收银员。月薪三千八。", "离婚和工资这两样都忘了吧"
+    )
+    assert items == ["用户说：现在在超市当收银员。"]
+
+
+def test_all_of_somebody_goes_with_the_name(memory: Memory) -> None:
+    items = told(memory, "前任叫许嘉，还欠我八千块", "我养了俩仓鼠", "许嘉这人的事全给我抹掉")
+    assert items == ["用户养了俩仓鼠。"]
+
+
+def test_all_of_somebody_goes_in_english_too(memory: Memory) -> None:
+    said = "my ex Damian lives in Ghent and plays the sax. I play drums"
+    assert told(memory, said, "remove Damian from your memory. every trace.") == [
+        "User plays drums."
+    ]
+
+
+def test_a_day_that_is_put_right_has_its_date(memory: Memory) -> None:
+    items = told(
+        memory, "booked us a table at Enzo for Friday, 8pm", "not friday, saturday. 8pm is right"
+    )
+    assert items == ["Booked User and others a table at Enzo for Saturday 11 May 2024, 8pm."]
+
+
+def test_whether_something_is_true_takes_nothing_back(memory: Memory) -> None:
+    items = told(memory, "我对芒果过敏，嘴会肿", "刷到个视频说过敏能脱敏治好，真的假的？")
+    assert any("芒果" in text for text in items)
+
+
+def test_who_is_told_of_takes_no_value_s_place(memory: Memory) -> None:
+    said = "Declan, thats my brother, is settled in Perth and wont stop sending pics"
+    items = told(memory, "I live in Cork, never left and never will", said)
+    assert any("Cork" in text for text in items) and not any("in Declan" in text for text in items)
+
+
+def test_a_denied_value_says_which_is_right(memory: Memory) -> None:
+    items = told(memory, "Our boiler is from 2009", "2019 not 2009. and yeah the gauge says 0.6")
+    assert any("2019" in text for text in items) and not any("from 0.6" in text for text in items)
+
+
 def test_what_was_said_before_is_meant_where_the_request_says_so(memory: Memory) -> None:
     said = "I'm 44 and I have a parrot. Forget what I said about my boss."
     items = told(memory, "My boss is Gus and I work nights.", said)

@@ -68,8 +68,8 @@ ADDS_SURELY: Final = re.compile(
 )
 """Something more of a kind, for sure: "Too many" and 又涨了 are not."""
 ALL_SAID: Final = re.compile(
-    r"\b(?:everything|all)\b.{0,20}\b(?:said|told|mentioned|above)\b|(?:说的|说过的).{0,4}(?:全"
-    r"|都)|全(?:部|都)?(?:忘|删)",
+    r"\b(?:everything|all)\b.{0,20}\b(?:said|told|mentioned|above)\b|(?:[说讲提]的|[说讲提]过的).{0,4}(?:全"
+    r"|都)|全(?:部|都)?(?:忘|删|抹|清)",
     re.IGNORECASE,
 )
 ASIDE: Final = re.compile(r",? (?:after all|these days|nowadays|at the moment)(?=[.!]*$)", re.I)

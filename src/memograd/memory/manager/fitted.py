@@ -10,9 +10,11 @@ and what stands there is the value, or it with what the old one begins or ends w
 from __future__ import annotations
 
 import re
+from datetime import date, timedelta
 from typing import Final
 
 from memograd.memory.language import simplified
+from memograd.memory.records.turns import MONTHS, format_date
 
 _YEAR: Final = re.compile(r"(?:1\d|20)(?=\d\d$)")
 _SHORT_YEAR: Final = re.compile(r"['’‘]?(\d\d)")
@@ -26,6 +28,63 @@ _GREAT: Final = re.compile(r"\d[\d.,]*(?P<stays>[万亿千k]| (?:thousand|millio
 _SMALL: Final = re.compile(r"\d{1,3}(?:\.\d+)?")
 
 
+_DAYS: Final = ("Mon", "Tues", "Wednes", "Thurs", "Fri", "Satur", "Sun")
+_DAYS_ZH: Final = "一二三四五六日"
+_OF_CALENDAR: Final = re.compile(rf"(?:{'|'.join(_DAYS)})day|{'|'.join(MONTHS)}", re.IGNORECASE)
+_DATED: Final = re.compile(
+    rf"\b(?P<day>{'|'.join(_DAYS)})day (?P<date>(?P<d>\d{{1,2}}) (?P<m>{'|'.join(MONTHS)})"
+    r" (?P<y>\d{4}))\b"
+    r"|(?P<zh>(?P<y2>\d{4})年(?P<m2>\d{1,2})月(?P<d2>\d{1,2})日)（周(?P<day2>[一二三四五六日天])）",
+    re.IGNORECASE,
+)
+
+
+def redated(text: str, old: str, today: date | None) -> str:
+    """The text that took the place of the old one, so that a day of the week and its date agree.
+
+    "Friday 10 May 2024" with Saturday put in becomes "Saturday 11 May 2024": the day of that name
+    on the same side of `today`, or the nearest one where that is unknown.
+    """
+    was = [found[0] for found in _DATED.finditer(old)]
+    days = {_named_day(found) for found in _DATED.finditer(old)}
+
+    def agreeing(found: re.Match[str]) -> str:
+        told, number = _date_of(found), _named_day(found)
+        if found[0] in was or told is None or told.weekday() == number:
+            return found[0]
+        if number in days:  # another date was put in
+            number = told.weekday()
+        shift = (number - told.weekday()) % 7
+        moved = told + timedelta(shift)
+        back = moved - timedelta(7)
+        if today is None:
+            told = moved if shift <= 3 else back
+        elif told >= today:
+            told = back if back >= today else moved
+        else:
+            told = moved if moved <= today else back
+        if found["zh"]:
+            return f"{told.year}年{told.month}月{told.day}日（周{_DAYS_ZH[number]}）"
+        return f"{_DAYS[number]}day {format_date(told)}"
+
+    return _DATED.sub(agreeing, text)
+
+
+def _named_day(found: re.Match[str]) -> int:
+    if found["day2"]:
+        return _DAYS_ZH.index(found["day2"].replace("天", "日"))
+    return _DAYS.index(found["day"].capitalize())
+
+
+def _date_of(found: re.Match[str]) -> date | None:
+    try:
+        if found["zh"]:
+            return date(int(found["y2"]), int(found["m2"]), int(found["d2"]))
+        return date(int(found["y"]), MONTHS.index(found["m"].capitalize()) + 1, int(found["d"]))
+    except ValueError:
+        return None
+
+
 def put(text: str, span: tuple[int, int], value: str) -> str:
     """The text with the value in that place."""
     head, behind = text[: span[0]], text[span[1] :]
@@ -33,6 +92,8 @@ def put(text: str, span: tuple[int, int], value: str) -> str:
     if behind[:1] != value[-1:] == simplified(behind[:1]):
         span = (span[0], span[1] + 1)  # 21号 in the place of the 12 of 12號
     value = value[_said_before(head, value) :]
+    if value.islower() and _OF_CALENDAR.fullmatch(value) and text[slice(*span)][:1].isupper():
+        value = value.capitalize()
     return head + (value[:1].upper() + value[1:] if not head else value) + text[span[1] :]
 
 

@@ -63,8 +63,9 @@ _ADVERBIAL: Final = re.compile(
     re.IGNORECASE,
 )
 _CALLED: Final = re.compile(r"\b(?:is|was|['’]s) (?:called|named)\b|\bname is\b", re.IGNORECASE)
-_OF_KIN_ZH: Final = re.compile(rf"(?:用户(?:说：)?(?:的)?)?[俺咱我]?(?P<kin>{KIN})")
-_OF_NAME_ZH: Final = re.compile(r"(?:叫|是)(?P<kin>[\u4e00-\u9fff]{2,4})$")  # 前任叫许嘉，还欠我钱
+_OF_KIN_ZH: Final = re.compile(rf"(?:用户(?:说：)?(?:的)?)?[俺咱我]?(?P<who>{KIN})")
+_OF_NAME_ZH: Final = re.compile(r"(?:叫|是)(?P<who>[\u4e00-\u9fff]{2,4})$")  # 前任叫许嘉，还欠我钱
+_OF_PERSON: Final = re.compile(r"User's (?:[a-z-]+ ){1,2}(?P<who>(?!User\b)[A-Z][\w'’-]+)\b")
 _SUBJECT_ZH: Final = re.compile(rf"用户|[我俺咱]|(?:{KIN})")
 _GOES_ON_ZH: Final = re.compile(
     r"从(?!小|事|业|没|来)|是[^，,]{1,12}的$|已经|才|全[都部]?(?!家|职)|都(?!市)|只[能有剩是]|刚(?![才刚]|结婚)|差点|结果|后来|当时"
@@ -117,6 +118,9 @@ def without_parts(
     if rest_stays and (left := _without_amount(heard.own, present(item.text))) is not None:
         return _rewritten(heard, item, left)
     parts = parts_of(present(item.text))
+    owner = _OF_PERSON.match(item.text)
+    if owner and owner["who"] in heard.own and ALL_OF_IT.search(heard.own) and not rest_stays:
+        return forgets(heard, item)  # "Remove Damian. Every trace."
     if not _OF_NAME.search(heard.own) or _ALL_ABOUT.search(heard.own):  # "my ex's name"
         meant = meant | {n - 1 for n in meant - kept if _is_name_of_last(n, parts)} - kept
         if any(_CALLED.search(parts[n][0]) for n in meant - kept):
@@ -198,8 +202,8 @@ def _is_torn(
         return True
     if is_chinese(text):
         first = parts[0][0] if 0 not in stay else ""
-        theirs = _OF_KIN_ZH.match(first) or _OF_NAME_ZH.search(first)
-        if theirs and theirs["kin"] in all_of and not _SUBJECT_ZH.match(parts[n][0]):
+        theirs = [one["who"] for one in (_OF_KIN_ZH.match(first), _OF_NAME_ZH.search(first)) if one]
+        if any(who in all_of for who in theirs) and not _SUBJECT_ZH.match(parts[n][0]):
             return True  # 儿子没考上高中，学汽修: both are about him
         return _GOES_ON_ZH.match(parts[n][0].removeprefix("用户")) is not None
     part, joint = parts[n][0], parts[n - 1][1].strip()

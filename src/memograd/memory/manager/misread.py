@@ -76,6 +76,14 @@ def misreads(heard: Heard, told: Sequence[MemoryItem]) -> bool:
     return again and all(corrected(old, own) is None for old in olds)
 
 
+def says_again(heard: Heard, told: Sequence[MemoryItem]) -> bool:
+    """Whether all that such a message says, beside what it denies, was told before: "Ningbo! not
+    Ningde"."""
+    clauses = [one for one in _CLAUSE.split(heard.own) if one.strip()]
+    said = set().union(*(_content(one) for one in clauses if not _NEGATED.search(one)))
+    return bool(said) and said <= _content(" ".join(present(item.text) for item in told))
+
+
 def _guessed(question: str, own: str, olds: Sequence[str]) -> bool:
     """Whether the value that an answer denies is the assistant's guess: "How old are you, around
     34?" "nope, 43" says nothing against what was told, if that has no such value."""

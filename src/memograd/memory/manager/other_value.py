@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.counted import counted_anew, of_one_unit
 from memograd.memory.manager.cues import ANSWERED, CORRECTS, is_elliptic
-from memograd.memory.manager.fitted import put
+from memograd.memory.manager.fitted import put, redated
 from memograd.memory.manager.past import parts_of, present, shared_content
 from memograd.memory.manager.substitution import (
     bare_value,
@@ -122,6 +122,13 @@ def with_value(
 
     just_told: the item is of the message before. relation: of the message to it.
     """
+    found = _with_value(model, heard, old, just_told=just_told, relation=relation)
+    return None if found is None else replace(found, text=redated(found.text, old, heard.day))
+
+
+def _with_value(
+    model: RelationModel, heard: Heard, old: str, *, just_told: bool, relation: str
+) -> Put | None:
     own = heard.own
     sounds = CORRECTS.search(own) is not None
     told = sounds or (just_told and relation == "correct")
@@ -271,7 +278,7 @@ def in_part(model: RelationModel, heard: Heard, old: str) -> str | None:
     found = pointed_at(model, heard, old)
     if found is None or found.sure < POINTED_IN_PART:
         return None
-    return put(old, found.old, found.new)
+    return redated(put(old, found.old, found.new), old, heard.day)
 
 
 _HARDLY_MORE: Final = 25  # characters: "Sligo, what am I saying"

@@ -41,7 +41,7 @@ from memograd.memory.manager.cues import (
     without_explained,
 )
 from memograd.memory.manager.members import names_members
-from memograd.memory.manager.misread import misreads
+from memograd.memory.manager.misread import misreads, says_again
 from memograd.memory.manager.other_value import (
     gives_number,
     gives_other,
@@ -125,10 +125,12 @@ class RelationManager(Rewriter):
         if heard.everything:
             return []  # somebody confirms it first
         heard = _in_plain_words(heard)
-        if misreads(heard, [item for item in items if item.id in recent]):
+        just_told = [item for item in items if item.id in recent]
+        if misreads(heard, just_told):
             # What the assistant got wrong is no mistake of the user's.
             items = [item for item in items if item.id not in recent]
-            if not heard.facts and heard.whole and not heard.secret:
+            new = heard.whole and not heard.secret and not says_again(heard, just_told)
+            if not heard.facts and new:
                 heard = replace(heard, facts=(replace(heard.as_fact, text=heard.whole),))
                 heard = replace(heard, quotes=(heard.own,), forget=False)
         if (own := unsaid(self._model, self.thresholds, heard, items, recent)) is not None:

@@ -30,6 +30,7 @@ import numpy as np
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.crowded import log_odds
 from memograd.memory.manager.cues import ALL_SAID
+from memograd.memory.manager.kinds import named_by
 from memograd.memory.manager.left_over import (
     ALL_OF_IT,
     THE_PAST,
@@ -84,7 +85,8 @@ _POINTS: Final = re.compile(
 )
 _OF_MEMORY: Final = re.compile(
     r"\b(?:forget|delet\w+|eras\w+|remov\w+|wip\w+|remember\w*|memor\w+|record\w*|stor\w+|sav\w+"
-    r"|drop|strike|lose|bin|purge|redact|withdraw|retract|out of|off the|private|secret"
+    r"|drop|strike|lose (?:it|that|this|the|my|what)\b|bin|purge|redact|withdraw|retract|out of"
+    r"|off the|private|secret"
     r"|note|noting|scrub|un-?(?:say|note|save|remember|tell)|scratch|scrap)\b|[忘删刪抹撤]|[记記](?!得)|存|清掉|收回",
     re.IGNORECASE,
 )
@@ -381,7 +383,7 @@ def request_evidence(
     by_clause = np.stack([read(one, (), texts) for one in clauses])
     stays = np.array([says_what_stays(one) for one in clauses])
     asks = np.array([MAY_ASK.search(one) is not None for one in clauses]) & ~stays
-    words = [words_of(text) for text in texts]
+    words = [named_by(text) for text in texts]
     asked, kept = (_words_shared(clauses, chosen, words) for chosen in (asks, stays))
     of_asking = by_clause[asks].max(0, initial=0.0)
     told_now = [items[n].id in recent for n in range(len(items))]
@@ -445,7 +447,7 @@ _TWO_ASKED: Final = re.compile(
     r"(?P<ask>\b(?:(?:forget|drop|delete|remove|erase|wipe|scrub|lose|bin)(?: about)?"
     r"|(?:do not|don['’]?t) (?:save|keep|store|remember|note|log)) )"
     r"(?P<one>(?:the|my|our|his|her|their) [\w'’ -]{2,30}?),? (?:and|or|nor|&|\+) "
-    r"(?P<other>(?:the|my|our|his|her|their) [\w'’ -]{2,30}?)"
+    r"(?P<other>(?:(?:the|my|our|his|her|their) )?[\w'’ -]{2,30}?)"
     r"(?P<end>(?=[.,!?;]|$|\W(?:pls|please|ok)))",
     re.IGNORECASE,
 )

@@ -62,6 +62,12 @@ _STOPS: Final = re.compile(
 )
 
 
+_CONFIRMS: Final = re.compile(
+    r"\W*(?:the )?[\w: ]{1,20}?(?:['’]s| is| are| was) (?:still )?(?:right|correct|fine)\W*", re.I
+)
+"""Says of a value that it stays: "8pm is right"."""
+
+
 @dataclass
 class Left:
     """The facts of a message; used: those in an item. rewritten: all of it; corrected: a value.
@@ -157,6 +163,7 @@ class Rewriter:
                 for k, one in enumerate(left.quotes)
                 if (len(left.quotes) == 1 and found.new.casefold() in one.casefold())
                 or found.tells(one)
+                or _CONFIRMS.fullmatch(one)
                 or substitution.corrected(present(item.text), one) == found.text
             }
             text = keeping_past(found.text, item.text)

@@ -359,16 +359,27 @@ def _instead(
             span = _place_of(found["old"].strip(), old)
             if span and found["old"][:1].isupper() and old[: span[0]].endswith(("The ", "the ")):
                 span = (span[0] - 4, span[1])  # "Harvey Norman, not Good Guys" of The Good Guys
-            if span and found["new"].strip() and not is_reaction(found["new"]):
-                return put(old, span, found["new"].strip())
+            new = _SAYS_SO.sub("", found["new"].strip())
+            if span and new and not is_reaction(new) and not _NO_WORD.fullmatch(new):
+                return put(old, span, new)
     return None
+
+
+_SAYS_SO: Final = re.compile(r"[\s,]+(?:i (?:mean|meant)|sorry|actually|lol)$", re.IGNORECASE)
+_NO_WORD: Final = re.compile(
+    r"(?:i )?(?:mean|meant|do|am|is|was|it|its|it's|that|said)", re.IGNORECASE
+)
 
 
 def _place_of(value: str, text: str) -> tuple[int, int] | None:
     """Where a text has a value: not the 5 of 15, but the year 1884 for '84."""
     short = re.fullmatch(r"['’‘]?(\d\d)", value)
     year = rf"|\b(?:1\d|20){short[1]}\b" if short else ""
-    edge = r"(?<!\d)" if value[:1].isdigit() else "", r"(?!\d)" if value[-1:].isdigit() else ""
+    first, last = value[:1], value[-1:]
+    edge = (
+        r"(?<!\d)" if first.isdigit() else r"(?<![A-Za-z])" if first.isascii() else "",
+        r"(?!\d)" if last.isdigit() else r"(?![A-Za-z])" if last.isascii() else "",
+    )
     found = re.search(re.escape(value).join(edge) + year, text, re.IGNORECASE)
     return found.span() if found and value else None
 

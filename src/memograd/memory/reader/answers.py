@@ -106,8 +106,8 @@ _NOT_SO: Final = re.compile(
 
 
 _STILL: Final = re.compile(
-    r"(?P<lead>.*[.!] )?(?:is|are) your (?P<what>[^?,.]{3,60}?) (?:still )?(?:at|on|in|for|due)"
-    r" (?:the )?(?P<guess>[^?,]{1,24})\?\W*",
+    r"(?P<lead>.*[.!] )?(?:is|are) your (?P<what>[^?,]{3,60}?)"
+    r" (?:still(?: (?:at|on|in|for|due))?|at|on|in|for|due) (?:the )?(?P<guess>[^?,]{1,24})\?\W*",
     re.IGNORECASE,
 )
 """Asks whether something is still so: "Is your visit still at 9?"."""

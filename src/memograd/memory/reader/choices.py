@@ -21,6 +21,7 @@ from memograd.memory.language import language_of
 
 Span = tuple[int, int]
 
+LEAST_ASKED: Final = 2  # words before the choices; "Tea or coffee?" says nothing without them
 _FIRST, _MIDDLE, _LAST = "first", "middle", "last"
 _POINTS: Final = re.compile(
     r"\W*(?:(?:um+|uh|oh|erm|hmm+|i(?:'d| would)? (?:say|think|guess|prefer|go (?:with|for))|let'?s"
@@ -118,7 +119,9 @@ def chosen(question: str, answer: str) -> tuple[str, str] | None:
         spans = [one.span("choice") for one in in_line]
     else:
         spans = _choices_chinese(question) if chinese else _choices_english(question)
-    place = _place(found, len(spans)) if found else _said_again(question, spans, first)
+    place = _place(found, len(spans)) if found else None
+    if not (found or listed):
+        place = _said_again(question, spans, first)
     if place is None:
         return None
     start, end = spans[place]
@@ -147,6 +150,8 @@ def _clauses(answer: str) -> tuple[str, str, str]:
 
 def _said_again(question: str, spans: Sequence[Span], answer: str) -> int | None:
     """Which of the choices the answer repeats: "Thursdays" of "on Mondays or Thursdays"."""
+    if not spans or len(question[: spans[0][0]].split()) < LEAST_ASKED:
+        return None
     said = _plain(answer)
     same = [n for n, span in enumerate(spans) if _plain(question[slice(*span)]) == said]
     return same[0] if said and len(same) == 1 < len(spans) else None

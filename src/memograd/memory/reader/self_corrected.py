@@ -39,7 +39,7 @@ _TAKES_BACK: Final = re.compile(
 )
 _TAKES_BACK_ZH: Final = re.compile(
     r"[\s，,。.…—]+(?:[哦噢啊呃额诶哎欸]+\s*)?(?:(?<=[哦噢啊呃额诶哎欸])不(?![对對是])|不对不对|不对|不對"
-    r"|不是不是|不是|[说說记記打讲講写寫搞][错錯]了?"
+    r"|不是不是|不是|不不不?|[说說记記打讲講写寫搞][错錯]了?"
     r"|(?:语音(?:识别|输入)?|語音|输入法|手机|打字)?[又总老]?[搞弄识打听写][错錯]了?|[错錯]了|口误|口誤|更正(?:一下)?)(?:[\s，,。.！!…—]+(?:应该)?是?|(?:应该)是|(?<=不对不对))"
 )
 # "from 58 to 71. I typed a 71, it should be a 77": what was wrong is named once more.
@@ -75,6 +75,12 @@ _NAME: Final = re.compile(
 )
 _COUNTED_ZH: Final = re.compile(rf"(?:[{NUMERALS}万亿半]+|\d[\d.,]*)[\u4e00-\u9fff]?")
 _NOUN: Final = re.compile(r" [a-z]{3,12}$|(?<=[\u4e00-\u9fff])[\u4e00-\u9fff]$")
+_NOUN_LAST: Final = re.compile(r"\b(?:an?|to|on|in|at|my|is|of) (?P<noun>[a-z]{4,})$")
+_NOUN_ALONE: Final = re.compile(
+    r"(?!(?:seriously|really|actually|never|nothing|listen|what|that|this|maybe|please|again|later|look"
+    r"|well|just|still|even|also|then|they|there|here|like|think|know|sorry|wait|hold|have|should)\b)"
+    r"[a-z]{4,}(?<!ly)(?=\s*[,.;!]|$)"
+)
 _STANDS_ALONE: Final = re.compile(r"\s*(?:[,.;!?，。；！？]|$)")
 _SAME_WORD_ZH: Final = re.compile(r"[在是去到叫姓住]")
 
@@ -160,6 +166,11 @@ def _english(left: str, right: str) -> tuple[str, str] | None:
     named = _at_end(_NAME, left)
     if name is not None and named is not None and left[: len(left) - len(named)].strip():
         return left[: len(left) - len(named)], right[at:]
+    new, old = _NOUN_ALONE.match(right, at), _NOUN_LAST.search(left)
+    if new and old and new[0] != old["noun"] and (new[0][-1] == "s") == (old["noun"][-1] == "s"):
+        return left[: old.start("noun")], right[
+            at:
+        ]  # "allergic to cashews, no hang on, pistachios"
     return None
 
 

@@ -20,6 +20,7 @@ from memograd.memory.reader.heads import has_verb
 from memograd.memory.reader.parts import asks
 from memograd.memory.reader.people_english import BARE_KIN
 from memograd.memory.reader.person_chinese import KIN
+from memograd.memory.statements.value_types import NUMERALS
 
 _SUBJECT: Final = r"(?:i(?:['’]?(?:m|ve)|['’](?:d|ll))?|my) (?=[a-z\d])"
 _LEADS_IN: Final = re.compile(r"^\W*[\w' ]{2,24}: ", re.IGNORECASE)
@@ -45,13 +46,23 @@ _DOING: Final = (
     r"(?:have|own|drive|live|work|teach|play|speak|study|rent|bank|keep|grow|breed|coach|commute"
     r"|volunteer|love|like|hate|prefer|want|wear|take|drink|eat|smoke|sing|ride|manage|run|sell)"
 )
+_BEING: Final = (
+    r"(?:\d{1,3}(?:['’]\d{1,2}| ?(?:lbs?|kg|kilos?|pounds|stone|cm)| years? old)"
+    r"|(?:type (?:1|2) )?diabetic|vegan|vegetarian|coeliac|celiac|married|single|divorced|widowed"
+    r"|pregnant|left-handed|retired|an? (?!bit|little|lot|few|mess|fan|while)[a-z]+(?: [a-z]+)?"
+    r"|from (?-i:[A-Z])\w+|[a-z]+(?:er|or|ist|ian|nurse|clerk|chef) (?:at|for|in) \w[^,.;!]*)"
+    r"(?=\s*(?:[,.;!]|$|and\b|&))"
+)
 _DOES_TOO: Final = re.compile(
-    rf"(?:,|,? (?:and|n|&)) (?={_DOING} (?!(?:and|or|that|it|to)\b)\w|want to \w)", re.IGNORECASE
+    rf"(?:,|,? (?:and|n|&)) (?={_DOING} (?!(?:and|or|that|it|to|is|was|are|were|of)\b)\w"
+    rf"|want to \w|{_BEING})",
+    re.IGNORECASE,
 )
 """Before what who speaks does, too: "I live in Leeds, work as a nurse and play the oboe"."""
 _DOES_PLAINLY: Final = re.compile(
     rf"\W*(?:i(?:['’]?m| am)|i (?:\w+ly )?{_DOING}) (?!(?:to|not)\b)", re.IGNORECASE
 )
+_IS: Final = re.compile(rf"\W*(?:i['’]?m|i am)\b|{_BEING}", re.IGNORECASE)
 _GOVERNS: Final = re.compile(
     rf"\b(?:can|could|will|would|must|might|should|who|that|which|when|if|because|help|helping|let"
     rf"|make|see|watch|going|want|try|hope|plan|need|(?:to|and|or) {_DOING})\b|['’]ll\b",
@@ -92,6 +103,21 @@ _LEANS_BACK_ZH: Final = re.compile(
 LEAST_TOLD_ZH: Final = 4  # characters
 
 
+_DOING_ZH: Final = (
+    rf"(?:(?:今年)?[\d{NUMERALS}]{{1,3}}[岁歲](?!的|时|時|那)|在(?=[^，,]{{1,14}}(?:工作|上班|[做当當干]|读|念|上学|住|开))"
+    r"|[住租](?=[在了的着])|养(?=[了着一两只条猫狗])|有(?=[一两二三个個只辆过])|开(?=[着的一辆])|月薪|年薪|工资"
+    r"|[对對](?=[^，,]{1,10}(?:过敏|過敏))|喜欢|喜歡|爱(?=[吃喝看听玩])|老家|单身|已婚|离异|吃素|信(?=[佛教基天])"
+    r"|会(?=[弹说拉做])|平时|平時|每[天早晚周](?=[^，,]{0,4}[吃喝跑打])|血[压壓糖脂]|身高|体重|體重|血型|[属屬](?=[鼠牛虎兔龙蛇马羊猴鸡狗猪])|坐标|坐標)"
+)
+_DOES_TOO_ZH: Final = re.compile(rf"[,，;；](?={_DOING_ZH})")
+_DOES_PLAINLY_ZH: Final = re.compile(
+    rf"(?:你好|大家好|您好)?[，,！!\s]*(?:我|俺|本人)(?!们|們|[家的]|{KIN}|[^，,]{{0,4}}(?:朋友|同[事学]|老板|闺蜜))"
+)
+_GOVERNS_ZH: Final = re.compile(
+    "因为|因為|所以|如果|要是|时候|時候|[他她它]|说|說|想|问|問|打算|希望|以前|曾"
+)
+
+
 def facts_apart(sentence: str) -> list[tuple[int, str]]:
     """The facts, each with its place; empty where there are not two."""
     chinese = language_of(sentence) == "zh"
@@ -101,7 +127,7 @@ def facts_apart(sentence: str) -> list[tuple[int, str]]:
     if asks(sentence) or depends.match(sentence, first):
         return []
     cuts = [one.span() for one in another.finditer(sentence, first)]
-    cuts = cuts if chinese else _with_what_else_is_done(sentence, first, cuts)
+    cuts = _with_what_else_is_done(sentence, first, cuts, chinese=chinese)
     found: list[tuple[int, int]] = []
     starts, ends = [first, *(end for _, end in cuts)], [*(at for at, _ in cuts), len(sentence)]
     for at, end in zip(starts, ends, strict=True):
@@ -117,31 +143,43 @@ def facts_apart(sentence: str) -> list[tuple[int, str]]:
 
 
 def _with_what_else_is_done(
-    sentence: str, first: int, cuts: list[tuple[int, int]]
+    sentence: str, first: int, cuts: list[tuple[int, int]], *, chinese: bool
 ) -> list[tuple[int, int]]:
     """The cuts, and those before what the same speaker does, too."""
+    too, plainly, governs = (
+        (_DOES_TOO_ZH, _DOES_PLAINLY_ZH, _GOVERNS_ZH)
+        if chinese
+        else (_DOES_TOO, _DOES_PLAINLY, _GOVERNS)
+    )
     begins = [first, *(end for _, end in cuts)]
     more = []
     for start, end in zip(begins, [*(at for at, _ in cuts), len(sentence)], strict=True):
-        for joint in _DOES_TOO.finditer(sentence, start, end):
-            if not _DOES_PLAINLY.match(sentence, start) or _GOVERNS.search(
-                sentence, start, joint.start()
-            ):
+        for joint in too.finditer(sentence, start, end):
+            if not plainly.match(sentence, start) or governs.search(sentence, start, joint.start()):
                 break
-            more.append(joint.span())
+            is_too = not chinese and re.match(_BEING, sentence[joint.end() :], re.IGNORECASE)
+            if not is_too or _IS.match(sentence, more[-1][1] if more else start):
+                more.append(joint.span())  # but for "I own a house, a boat"
     return sorted([*cuts, *more])
 
 
 def with_speaker(sentence: str, at: int, said: str) -> str:
     """What is said there, with who does it where the sentence says that before another fact."""
-    shares = re.match(rf"{_DOING} ", said, re.IGNORECASE) is not None and at > 0
-    return f"I {said}" if shares and at in {place for place, _ in facts_apart(sentence)} else said
+    chinese = language_of(sentence) == "zh"
+    does = re.match(_DOING_ZH if chinese else rf"{_DOING} ", said, re.IGNORECASE)
+    is_ = None if chinese else re.match(_BEING, said, re.IGNORECASE)
+    if not (does or is_) or not at or at not in {place for place, _ in facts_apart(sentence)}:
+        return said
+    if is_:
+        return f"I'm {said}"
+    return f"我{said}" if chinese else f"I {said}"
 
 
 def _is_of_it(said: str, before: str) -> bool:
     """Whether "my aunt bakes the cake" tells more of what stands before it: "the wedding is in
     May"."""
-    return _OWN_PERSON.match(said) is not None and not _OF_ME.search(before)
+    of_me = _OF_ME.search(before) or re.match(rf"{_DOING} |{_BEING}", before, re.IGNORECASE)
+    return _OWN_PERSON.match(said) is not None and not of_me
 
 
 def told_behind_correction(sentence: str) -> int | None:
@@ -163,4 +201,5 @@ def _leans(said: str, *, chinese: bool) -> bool:
     if own is not None:  # "my son plays football and he hates school" says who he is
         said = re.sub(r"\b(?:he|she|him|her|his)\b", "", said, flags=re.IGNORECASE)
     leans = _LEANS_BACK.search(said) is not None
-    return leans or len(said.split()) < LEAST_TOLD or (own is not None and not _has_verb(said))
+    short = len(said.split()) < LEAST_TOLD and re.match(_BEING, said, re.IGNORECASE) is None
+    return leans or short or (own is not None and not _has_verb(said))

@@ -44,6 +44,15 @@ _IN_PARENTHESES: Final = re.compile(
     r"[)）]",
     re.IGNORECASE,
 )
+_OWN_VALUE: Final = re.compile(
+    r"\b(my (?:(?:current|monthly|shoe|ring|dress|hourly|starting|target) )?"
+    r"(?:height|weight|age|size|salary|wage|rent|budget|blood (?:type|group)|bmi|resting heart rate"
+    r"|a1c|hba1c|gpa|mortgage|pension|income|dose|postcode)(?: is| of|:)? "
+    r"(?:[£$€₹]?\d[\d.,'’/]*\d*(?: ?(?:kg|lbs?|cm|ft ?\d*|k|stone|mg|mcg|a \w+|per \w+))?"
+    r"|(?-i:AB|A|B|O)[+-]))(?!\w)",
+    re.IGNORECASE,
+)
+"""A value of who asks, in a question about it: "convert my height 5ft4 to cm"."""
 LEAST_TEXT: Final = 20
 """Characters of a text that is handed over with a task; spaces and marks are fewer."""
 _LABEL: Final = re.compile(r"^[\w' ]{2,24}: ?(?=(?:i|i'?m|i'?ve|my|we)\b)", re.IGNORECASE)
@@ -106,7 +115,7 @@ class Worths:
         for (start, end, text), row in zip(sentences, worth, strict=True):
             parts.append((start, end, text))
             rows.append(row)
-            said = _IN_PARENTHESES.search(text)
+            said = _IN_PARENTHESES.search(text) or _OWN_VALUE.search(text)
             if said is None or float(row[0]) >= self.thresholds.keep_above:
                 continue
             alone = self._model.worth(said[1], (), [said[1]])[0]

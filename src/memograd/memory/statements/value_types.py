@@ -59,7 +59,7 @@ TYPES: Final = (
     re.compile(r"(?<![A-Za-z\d])(?:[A-Za-z]{1,3}-?\d{2,}|[A-Za-z]+\d+[A-Za-z])[A-Za-z\d]*"),
     re.compile(r"\+?\d[\d\-]*(?: [\d\-]+)+"),
     re.compile(
-        rf"(?:\+?\d[\d,.\-]*\d|\d+)(?:(?:k|st|nd|rd|th)\b|[万亿千](?![克米瓦卡])(?:[\d{NUMERALS}]{{1,5}})?)?"
+        rf"(?:\+?\d(?:[\d.\-]|,(?=\d{{3}}(?!\d)))*\d|\d+)(?:(?:k|st|nd|rd|th)\b|[万亿千](?![克米瓦卡])(?:[\d{NUMERALS}]{{1,5}})?)?"
         rf"(?:{_GOES_ON})*"
         rf"|\b(?:(?:{_NUMBER_WORDS})\b|(?:an?|one)(?= {_GREAT}))(?:{_GOES_ON})*",
         re.I,
@@ -89,7 +89,7 @@ STAYS: Final = re.compile(
 """Behind a value: it is said to be right."""
 _OF_WORDS: Final = re.compile(
     rf"(?:\b(?:{_NUMBER_WORDS}|an?|one)|(?<![\w.,])\d[\d,.]*)(?:{_GOES_ON})+"
-    rf"|(?<![周期拜])(?:[{NUMERALS}]|\d(?=[万亿]))[{NUMERALS}万亿]*\d?|\d+(?:[.,:]\d+)+",
+    rf"|(?<![周期拜])(?:[{NUMERALS}]|\d(?=[万亿]))[{NUMERALS}万亿]*\d?|\d+(?:[.:]\d+|,\d{{3}}(?!\d))+",
     re.IGNORECASE,
 )
 
