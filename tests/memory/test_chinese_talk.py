@@ -163,6 +163,7 @@ def test_a_value_does_not_double_the_character_behind_it() -> None:
 
 def test_nobody_is_asked_where_nobody_is_spoken_to() -> None:
     assert speaks_to_nobody("她对报税门儿清")
+    assert speaks_to_nobody("娃今天边哭边喊再也不学奥数了,我说你先把这题写完")
     assert not speaks_to_nobody("生日那条你忘了吧")
     assert not speaks_to_nobody("血型的事你就眨眨眼")
     assert not speaks_to_nobody("My sister knows her way about")
@@ -217,6 +218,8 @@ def test_what_is_taken_back_in_so_many_words_is_forgotten(trained: Memory) -> No
 def test_a_remark_without_a_word_of_asking_forgets_nothing(trained: Memory) -> None:
     kept = after(trained, "我老公在农行", "他在银行上班嘛 对这个门儿清", user="remark")
     assert "农行" in "".join(kept)
+    cried = ("帕梅拉是魔鬼吧 跳完人没了", "娃今天边哭边喊再也不学奥数了,我说你先把这题写完")
+    assert "奥数" in "".join(after(trained, "孩子在学奥数", *cried, user="cried"))
 
 
 @needs_model

@@ -44,6 +44,11 @@ from memograd.memory.records.notes import is_past
         ("User's brother works in York.", "Well. York is the prettiest place", None),
         ("User's number is 555-1234.", "sorry 555-4321", "User's number is 555-4321."),
         (
+            "User is allergic to cashews.",
+            "I wrote cashews, I meant pistachios. cashews are fine",
+            "User is allergic to pistachios.",
+        ),
+        (
             "User has a shih tzu called Bo.",
             "Did I say shih tzu? He's a lhasa apso.",
             "User has a lhasa apso called Bo.",

@@ -37,6 +37,8 @@ from memograd.memory.reader.self_corrected import as_meant
         ),
         ("I'm allergic to cashews, no hang on, pistachios, ok", "I'm allergic to pistachios, ok"),
         ("I work at a bank, no sorry, a bakery, in Hull", "I work at a bakery, in Hull"),
+        ("Dentist is on wednesday at 3, wait no, thursday at 3.", "Dentist is on thursday at 3."),
+        ("家里有两只乌龟，呃说错，三只，老忘", "家里有三只乌龟，老忘"),
         ("My boy is 5. wait no 6, he had cake", "My boy is 6. he had cake"),
         (
             "we close on May 3rd, no scratch that, the bank just called, May 13th. Whoop",

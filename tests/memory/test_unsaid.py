@@ -79,6 +79,67 @@ def test_a_day_that_is_put_right_has_its_date(memory: Memory) -> None:
     assert items == ["Booked User and others a table at Enzo for Saturday 11 May 2024, 8pm."]
 
 
+def test_what_was_said_about_somebody_points_at_no_other_thing(memory: Memory) -> None:
+    items = told(
+        memory,
+        "My ex Colin lives two streets away.",
+        "I've started pottery on Tuesdays, it's lovely",
+        "Could you delete what I said about my ex? I don't want him in here.",
+    )
+    assert items == ["User has started pottery on Tuesdays, it's lovely."]
+
+
+def test_the_next_bit_is_not_what_stands_before(memory: Memory) -> None:
+    said = "I live in Ghent with Sofie. Don't store this next bit but I failed my driving test."
+    assert told(memory, said) == ["User lives in Ghent with Sofie."]
+
+
+def test_the_last_one_is_the_last_one(memory: Memory) -> None:
+    items = told(
+        memory,
+        "I play bass in a ska band",
+        "I think I'm falling for the drummer",
+        "omg forget that last one",
+    )
+    assert items == ["User plays bass in a ska band."]
+
+
+def test_an_address_loses_no_number_beside_a_phone_number(memory: Memory) -> None:
+    items = told(
+        memory,
+        "my address is 8 Orchard Close and my name's Maureen",
+        "Please remove my address and my phone number. You may keep the name.",
+    )
+    assert items == ["User's name's Maureen."]
+
+
+def test_a_sum_goes_and_the_employer_stays(memory: Memory) -> None:
+    items = told(memory, "im on 31k a year at the council", "don't keep the salary one pls")
+    assert len(items) == 1 and "council" in items[0] and "31" not in items[0]
+
+
+def test_what_is_somebody_else_s_replaces_nothing(memory: Memory) -> None:
+    items = told(memory, "my birthday is 14 october", "Lena's is 2 november, same sign as me?")
+    assert "User's birthday is 14 october." in items
+
+
+def test_how_many_there_are_is_no_other_age(memory: Memory) -> None:
+    items = told(memory, "my kids are twins turning 6", "two girls, they'd love a party")
+    assert any("turning 6" in text for text in items)
+
+
+def test_who_is_called_by_name_has_died(memory: Memory) -> None:
+    items = told(memory, "I have a budgie called Captain", "Captain passed away in the night.")
+    assert not any(text == "User has a budgie called Captain." for text in items)
+
+
+def test_who_asks_is_told_in_a_question(memory: Memory) -> None:
+    assert told(memory, "As a diabetic, what should I eat?") == ["User is a diabetic."]
+    asked = "as a long distance lorry driver whats the healthiest thing at a petrol station"
+    assert told(memory, asked) == ["User is a long distance lorry driver."]
+    assert told(memory, "convert my height 5ft4 to cm pls") == ["User's height 5ft4."]
+
+
 def test_whether_something_is_true_takes_nothing_back(memory: Memory) -> None:
     items = told(memory, "我对芒果过敏，嘴会肿", "刷到个视频说过敏能脱敏治好，真的假的？")
     assert any("芒果" in text for text in items)

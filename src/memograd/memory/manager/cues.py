@@ -69,7 +69,7 @@ ADDS_SURELY: Final = re.compile(
 """Something more of a kind, for sure: "Too many" and 又涨了 are not."""
 ALL_SAID: Final = re.compile(
     r"\b(?:everything|all)\b.{0,20}\b(?:said|told|mentioned|above)\b|(?:[说讲提]的|[说讲提]过的).{0,4}(?:全"
-    r"|都)|全(?:部|都)?(?:忘|删|抹|清)",
+    r"|都)|全(?:部|都)?(?:忘|删)",
     re.IGNORECASE,
 )
 ASIDE: Final = re.compile(r",? (?:after all|these days|nowadays|at the moment)(?=[.!]*$)", re.I)
@@ -137,6 +137,9 @@ def leaves_alone(heard: Heard, item: str) -> bool:
     """
     if of_other_person(heard.whole, item) or _SUPPOSES.match(heard.own):
         return True
+    theirs = _OF_ANOTHERS.match(heard.own)
+    if theirs is not None and (theirs["who"] or theirs["zh"]) not in item:
+        return True  # "Lena's is 2 November" says nothing of the user's birthday
     if _ONCE.search(heard.own) or DREAMT.match(heard.own):
         return True
     if _HABIT.search(item) and _is_of_one_day(heard.own):
@@ -148,6 +151,32 @@ def leaves_alone(heard: Heard, item: str) -> bool:
     return len(answers) > 1 and all(answers) and len({one.groups() for one in answers if one}) > 1
 
 
+_DIED: Final = re.compile(
+    r"(?P<who>[A-Z][a-z]+),? (?:(?:has|sadly|just|finally|suddenly|peacefully|also) )*"
+    r"(?:died|passed away|passed (?=on\b(?! to)|last|this|yesterday|today)|didn['’]t make it)\b"
+    r"|(?P<zh>[\u4e00-\u9fff]{2,3}?)(?:[昨今前][天日晚]?[^，,。]{0,4})?(?:去世|病死|死|没|走)了(?=$|[\s，,。！!…])"
+)
+
+
+def tells_death(message: str, item: str) -> bool:
+    """Whether a message says that the one whom an item calls by name has died."""
+    return any(
+        re.search(
+            rf"\b(?:called|named) {found['who']}\b|'s \w+ {found['who']}\b"
+            if found["who"]
+            else rf"叫{found['zh']}(?![\u4e00-\u9fff])",
+            item,
+        )
+        for found in _DIED.finditer(message)
+    )
+
+
+_OF_ANOTHERS: Final = re.compile(
+    r"\W*(?:(?:and|but|oh|so) )?(?:my |our )?(?P<who>(?!(?:It|That|He|She|Who|What|There|Here|Let"
+    r"|Today|Tomorrow|Mine)\b)[A-Z][a-z]+|(?:sister|brother|mum|mom|dad|wife|husband|son|daughter|friend"
+    r"|partner|boss|neighbour|neighbor))['’]s (?:is|are|was) "
+    r"|(?P<zh>(?:我)?(?:爸|妈|哥|姐|弟|妹|老公|老婆|儿子|女儿)|[小老阿][\u4e00-\u9fff])的是"
+)
 ANSWERED: Final = re.compile(
     r".{1,30}, asked \"(?P<q>.*)\", answered: |.{1,20}被问“(?P<zh>.*)”时回答："
 )

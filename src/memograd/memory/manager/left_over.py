@@ -65,7 +65,9 @@ _ADVERBIAL: Final = re.compile(
 _CALLED: Final = re.compile(r"\b(?:is|was|['’]s) (?:called|named)\b|\bname is\b", re.IGNORECASE)
 _OF_KIN_ZH: Final = re.compile(rf"(?:用户(?:说：)?(?:的)?)?[俺咱我]?(?P<who>{KIN})")
 _OF_NAME_ZH: Final = re.compile(r"(?:叫|是)(?P<who>[\u4e00-\u9fff]{2,4})$")  # 前任叫许嘉，还欠我钱
-_OF_PERSON: Final = re.compile(r"User's (?:[a-z-]+ ){1,2}(?P<who>(?!User\b)[A-Z][\w'’-]+)\b")
+_OF_PERSON: Final = re.compile(
+    r"(?:User said: )?(?:User's (?:[a-z-]+ ){1,2})?(?P<who>(?!User\b)[A-Z][\w’-]+)\b(?! and\b)"
+)
 _SUBJECT_ZH: Final = re.compile(rf"用户|[我俺咱]|(?:{KIN})")
 _GOES_ON_ZH: Final = re.compile(
     r"从(?!小|事|业|没|来)|是[^，,]{1,12}的$|已经|才|全[都部]?(?!家|职)|都(?!市)|只[能有剩是]|刚(?![才刚]|结婚)|差点|结果|后来|当时"
@@ -79,7 +81,7 @@ _ALL_ABOUT: Final = re.compile(
     re.IGNORECASE,
 )
 _OF_AMOUNT: Final = re.compile(
-    r"\b(?:salary|pay|wages?|income|earn\w*|figure|amount|sum|price|rent|number|how much|money)\b"
+    r"\b(?:salary|pay|wages?|income|earn\w*|figure|amount|sum|price|rent|how much|money)\b"
     r"|工资|工資|月薪|年薪|薪水|收入|多少钱|多少錢|数字|數字|金额|金額|房租|价格",
     re.IGNORECASE,
 )
@@ -115,12 +117,14 @@ def without_parts(
     request says that something else is to stay."""
     if meant == {THE_PAST}:
         return _rewritten(heard, item, present(item.text))
-    if rest_stays and (left := _without_amount(heard.own, present(item.text))) is not None:
+    if (
+        not ALL_OF_IT.search(heard.own)
+        and (left := _without_amount(heard.own, present(item.text))) is not None
+    ):
         return _rewritten(heard, item, left)
     parts = parts_of(present(item.text))
-    owner = _OF_PERSON.match(item.text)
-    if owner and owner["who"] in heard.own and ALL_OF_IT.search(heard.own) and not rest_stays:
-        return forgets(heard, item)  # "Remove Damian. Every trace."
+    if not rest_stays and of_whom_all_goes(heard.own, item.text):
+        return forgets(heard, item)
     if not _OF_NAME.search(heard.own) or _ALL_ABOUT.search(heard.own):  # "my ex's name"
         meant = meant | {n - 1 for n in meant - kept if _is_name_of_last(n, parts)} - kept
         if any(_CALLED.search(parts[n][0]) for n in meant - kept):
@@ -170,6 +174,13 @@ def goes_with(model: RelationModel, part: str, gone: str) -> bool:
     [row] = model.relate(part, (), [gone])
     more = float(row[RELATIONS.index("comment")] + row[RELATIONS.index("detail")])
     return more >= GOES_WITH
+
+
+def of_whom_all_goes(own: str, text: str) -> bool:
+    """Whether an item tells of somebody by name of whom a request wants all gone: "Remove Damian.
+    Every trace."."""
+    person = _OF_PERSON.match(text)
+    return person is not None and person["who"] in own and ALL_OF_IT.search(own) is not None
 
 
 def _is_of_owner(text: str, part: str) -> bool:

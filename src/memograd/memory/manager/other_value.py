@@ -41,6 +41,13 @@ if TYPE_CHECKING:
     from memograd.memory.relations.values import OtherValue
 
 _NUMBER: Final = re.compile(r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten)\b", re.I)
+_COUNTED_WHAT: Final = (
+    r"(?P<what>(?!(?:times|hours|hrs|days|weeks|months|years|mins|minutes|pounds|dollars|euros"
+    r"|bucks|kilos|degrees|percent|yes|this|always|was|is|as)\b)[a-z]{3,}s)\b"
+)
+_COUNTED: Final = re.compile(f" {_COUNTED_WHAT}", re.IGNORECASE)
+_BEGINS_COUNTING: Final = re.compile(rf"\W*(?:{_NUMBER.pattern})\d* {_COUNTED_WHAT}", re.IGNORECASE)
+"""Says how many of something there are: "two girls" gives no other age for "turning 6"."""
 _SHOUTED: Final = re.compile(r"(?<![\w-])[A-Z]{5,}(?![\w-])")  # "it's a CLARINET", which is no name
 _NO_VALUE: Final = re.compile(
     r"(?:only|just|now|not|no|yes|sorry|actually|it|that|this|one|really|too|also|again|then|here"
@@ -130,6 +137,9 @@ def _with_value(
     model: RelationModel, heard: Heard, old: str, *, just_told: bool, relation: str
 ) -> Put | None:
     own = heard.own
+    counting = _BEGINS_COUNTING.match(own)
+    if counting and counting["what"].casefold() not in old.casefold() and not of_one_unit(old, own):
+        return None
     sounds = CORRECTS.search(own) is not None
     told = sounds or (just_told and relation == "correct")
     value = corrected(old, own)
@@ -192,7 +202,7 @@ def pointed_at(
     found = model.other_value(_SHOUTED.sub(lambda m: m[0].lower(), own), before, old)
     if found is None or not of_one_type(old[slice(*found.old)], found.new):
         return None
-    if _NO_VALUE.fullmatch(found.new):
+    if _NO_VALUE.fullmatch(found.new) or _counts_others(found, old, own):
         return None
     if found.new.rstrip("s") == old[slice(*found.old)].rstrip("s") and found.new.islower():
         return None  # "night trains, honestly" says nothing of one night train
@@ -201,6 +211,16 @@ def pointed_at(
     if re.search(rf"{re.escape(found.new)} ones?\b", own):
         return None  # "the Australian one" points at a value and is none
     return found
+
+
+def _counts_others(found: OtherValue, old: str, own: str) -> bool:
+    """Whether a number counts what the item's number does not: "two girls" beside "turning 6"."""
+    if not (_NUMBER.search(found.new) and _NUMBER.search(old[slice(*found.old)])):
+        return False
+    ends = [end for _, end in _places(found.new, own)]
+    counted = _COUNTED.match(own, ends[-1]) if ends else None
+    bare = re.match(r"\W*$|[.,;]", old[found.old.end :]) is not None
+    return counted is not None and bare and counted["what"].casefold() not in old.casefold()
 
 
 def _stays(value: str, message: str) -> bool:

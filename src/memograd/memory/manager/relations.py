@@ -38,6 +38,7 @@ from memograd.memory.manager.cues import (
     comparable,
     leaves_alone,
     of_other_kind,
+    tells_death,
     without_explained,
 )
 from memograd.memory.manager.members import names_members
@@ -57,7 +58,7 @@ from memograd.memory.manager.requests import (
     other_wish,
     unsaid,
 )
-from memograd.memory.manager.rewriting import VALUES, Left, Rewriter
+from memograd.memory.manager.rewriting import SURELY, VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader.asked import FORGETS, asked_plainly
 from memograd.memory.reader.fact import Fact, Heard
@@ -414,7 +415,11 @@ class RelationManager(Rewriter):
             )
             for n, one in zip(places, odds, strict=True):
                 sure[n] = float(1 / (1 + np.exp(-one)))
-        return [_Read(one, self._relation(row)) for one, row in zip(sure, found, strict=True)]
+        dead = [tells_death(heard.own, present(item.text)) for item in items]
+        return [
+            _Read(max(one, SURELY), "end") if died else _Read(one, self._relation(row))
+            for one, row, died in zip(sure, found, dead, strict=True)
+        ]
 
     def _new(self, fact: Fact, items: Sequence[MemoryItem], link: str | None) -> Change:
         for item in items:

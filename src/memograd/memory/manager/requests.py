@@ -36,6 +36,7 @@ from memograd.memory.manager.left_over import (
     THE_PAST,
     forgets,
     goes_with,
+    of_whom_all_goes,
     without_parts,
 )
 from memograd.memory.manager.past import (
@@ -108,6 +109,7 @@ _NOTED: Final = re.compile(
     r"\b(?:noted|saved|stored|recorded|remember(?:ed)?|added|kept|jotted)\b|记[下住录了]|記[下住錄了]",
     re.IGNORECASE,
 )
+_ABOUT: Final = re.compile(r"\babout (?:my|our|the|his|her|their|(?-i:[A-Z])\w) ?\w", re.IGNORECASE)
 _THAT_ONE: Final = re.compile(
     r"\b(?:that|this|the last) (?:one|bit|part)\b|[那这][一]?[条句点]", re.I
 )
@@ -116,7 +118,8 @@ _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*")
 _OF_ASKING: Final = stems(
     "please pls plz thanks ta sorry actually just can could would you want back out second thoughts"
     " changed mind again now wait never here there say said tell told get got rid bit thing part"
-    " shouldn typed wrote what which who whom where when how why about used have with from this"
+    " omg lol haha ugh oops hmm shouldn typed wrote what which who whom where when how why about"
+    " used have with from this"
     " notes memory records your mind head books"
     " 请麻烦吧把不对刚才算了谢掉除清空下帮您着给替句收回"
 )
@@ -189,6 +192,10 @@ def forgotten(
     surely = not heard.perhaps and (rest_stays or points_too(heard.own))
     if surely and not any(meant):
         meant = _likeliest_said(known, likely)
+    meant = [
+        is_meant or (not rest_stays and of_whom_all_goes(heard.own, items[part.item].text))
+        for part, is_meant in zip(parts, meant, strict=True)
+    ]
     places: dict[int, set[int]] = {}
     for part, is_meant in zip(parts, meant, strict=True):
         if is_meant:
@@ -281,6 +288,8 @@ def only_points(own: str) -> bool:
     Of a Chinese one the clause that asks is read, which stands first.
     """
     asking = " ".join(one for one in _SENTENCE.findall(own) if MAY_ASK.search(one))
+    if _ABOUT.search(asking):
+        return False  # "what I said about my ex"
     if is_chinese(asking):
         asking = re.split("[，,；;]", asking)[0]
     said = asking if _POINTS.search(_THAT.sub(" ", asking)) else _THAT.sub(" ", asking)
@@ -290,7 +299,8 @@ def only_points(own: str) -> bool:
 def _beside_asking(own: str) -> str:
     """What a request says beside the sentences that ask; of a Chinese one, beside the clauses."""
     cut = re.split(r"(?<=[，,；;。！？!?])", own) if is_chinese(own) else _SENTENCE.findall(own)
-    return " ".join(one for one in cut if not MAY_ASK.search(one))
+    names = is_chinese(own)  # 当我没说，辞职的事别记
+    return " ".join(one for one in cut if not MAY_ASK.search(one) or (names and _says(one)))
 
 
 def _names_some(own: str, said: Sequence[MemoryItem]) -> bool:
@@ -444,9 +454,11 @@ def asked_apart(own: str) -> list[str]:
 
 
 _TWO_ASKED: Final = re.compile(
-    r"(?P<ask>\b(?:(?:forget|drop|delete|remove|erase|wipe|scrub|lose|bin)(?: about)?"
+    r"(?P<ask>\b(?:(?:forget|drop|delete|remove|erase|wipe|scrub|lose|bin)"
+    r"(?: (?:what|everything|anything|all) (?:i |we )?(?:just )?(?:said|told you|mentioned)?)?"
+    r"(?: about)?"
     r"|(?:do not|don['’]?t) (?:save|keep|store|remember|note|log)) )"
-    r"(?P<one>(?:the|my|our|his|her|their) [\w'’ -]{2,30}?),? (?:and|or|nor|&|\+) "
+    r"(?P<one>(?:the|my|our|his|her|their) [\w'’ -]{2,30}?),? (?:and|or|nor|&|\+) (?:about )?"
     r"(?P<other>(?:(?:the|my|our|his|her|their) )?[\w'’ -]{2,30}?)"
     r"(?P<end>(?=[.,!?;]|$|\W(?:pls|please|ok)))",
     re.IGNORECASE,

@@ -123,6 +123,8 @@ _ASK_NOT: Final = re.compile(r"[别別](?:再)?[问問](?:了|我)?[。！!]+(?=
 _SPEAKS_TO: Final = re.compile(
     r"[你您妳咱俺]|[这這那][条條句段茬话話]|上一?[条條句]|刚|剛|前面|之前"
 )
+_REPORTED: Final = re.compile(r"[我他她它][说說](?=[你您妳])[^，。！？,.!?\s]*")
+"""我说你先把这题写完 tells what somebody was told: its "you" is not the one who reads."""
 _PRAISES: Final = re.compile("[写寫说說讲講答回译譯改][得的](?:很|真|挺|好|不错|不錯|蠻|蛮|太)")
 LISTS_WHAT: Final = re.compile(
     r"[^.!?]*\b(?:all of (?:it|that|them)|the (?:whole )?lot)\W*", re.IGNORECASE
@@ -201,7 +203,8 @@ def requests(text: str) -> bool:
 def speaks_to_nobody(message: str) -> bool:
     """Whether a Chinese message has no word of asking, nor speaks to somebody or points at what
     was said: 她对这一行门儿清."""
-    asks = MAY_ASK.search(message) or (_SPEAKS_TO.search(message) and not _PRAISES.search(message))
+    own = _REPORTED.sub("", message)
+    asks = MAY_ASK.search(message) or (_SPEAKS_TO.search(own) and not _PRAISES.search(message))
     return is_chinese(message) and not asks
 
 

@@ -21,7 +21,8 @@ from memograd.memory.language import language_of
 
 Span = tuple[int, int]
 
-LEAST_ASKED: Final = 2  # words before the choices; "Tea or coffee?" says nothing without them
+LEAST_ASKED: Final = 2
+"""Words, or Chinese characters, before the choices; "Tea or coffee?" says nothing without them."""
 _FIRST, _MIDDLE, _LAST = "first", "middle", "last"
 _POINTS: Final = re.compile(
     r"\W*(?:(?:um+|uh|oh|erm|hmm+|i(?:'d| would)? (?:say|think|guess|prefer|go (?:with|for))|let'?s"
@@ -141,7 +142,7 @@ def _clauses(answer: str) -> tuple[str, str, str]:
 
     "Option 1, please" says nothing more.
     """
-    comma = re.search(r"[,，;；](?!\d)\s*", answer)
+    comma = re.search(r"[,，;；](?!\d)\s*|(?<=[\u4e00-\u9fff])\s+(?=[\u4e00-\u9fff])", answer)
     points = _POINTS.fullmatch(answer) or _POINTS_ZH.fullmatch(answer)
     if comma is None or points or not answer[comma.end() :].strip():
         return answer, "", ""
@@ -150,7 +151,9 @@ def _clauses(answer: str) -> tuple[str, str, str]:
 
 def _said_again(question: str, spans: Sequence[Span], answer: str) -> int | None:
     """Which of the choices the answer repeats: "Thursdays" of "on Mondays or Thursdays"."""
-    if not spans or len(question[: spans[0][0]].split()) < LEAST_ASKED:
+    before = question[: spans[0][0]] if spans else ""
+    said_before = len(before) if language_of(question) == "zh" else len(before.split())
+    if said_before < LEAST_ASKED:
         return None
     said = _plain(answer)
     same = [n for n, span in enumerate(spans) if _plain(question[slice(*span)]) == said]
@@ -217,6 +220,8 @@ def _choices_english(question: str) -> list[Span]:
 def _choices_chinese(question: str) -> list[Span]:
     end = len(question.rstrip("？?。！! 呢呀啊"))
     joints = list(_COMMA_ZH.finditer(question, 0, end))
+    if joints and (asked := re.search("[？?。]", question[joints[-1].end() : end])):
+        end = joints[-1].end() + asked.start()  # 男孩还是女孩？多大了？
     if not any(joint[0] != "、" for joint in joints):
         two = _BOTH_ZH.search(question, 0, end)  # 周三上午和周四下午您哪个方便
         return [two.span("one"), two.span("other")] if two else []

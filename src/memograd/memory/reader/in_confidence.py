@@ -35,6 +35,11 @@ _TO_BE_KEPT: Final = re.compile(
 """Opens what is to be kept: "Just that I teach", 只记我养猫."""
 
 
+_OF_NEXT: Final = re.compile(
+    r"\b(?:this |the )?next (?:bit|part|thing|one|message)\b|\bwhat (?:comes next|i say next)\b"
+    r"|接下来|下面[这那]?[句段些]|后面[这那]?[句段些]",
+    re.IGNORECASE,
+)
 _OF_ITSELF: Final = re.compile(r"(?:\S+ ){1,4}?(?:it|that|this)\b", re.IGNORECASE)
 
 
@@ -77,6 +82,8 @@ def left_open(
             left.append((start + opens.end(), end, text[opens.end() :]))
         elif held and BY_THE_WAY.match(text) and left_at(sentences, held) < start:
             left.append((start, end, text))
+        elif held and _OF_NEXT.search(held[0]) and start < left_at(sentences, held):
+            left.append((start, end, text))  # "Don't store this next bit" speaks of no other
         elif held and aside and not POINTS_BACK.search(text):
             found = model.relate(text, (), held)
             of_it = found[:, 0] + (found[:, RELATIONS.index("beside")] if asks else 0.0)

@@ -21,6 +21,7 @@ from memograd.memory.records.turns import RawTurn
 from memograd.memory.statements.value_types import AROUND_UNIT, NUMERALS, TYPES
 
 LONGEST: Final = 8  # characters behind the word that both begin with
+LONGEST_BEHIND: Final = 16  # characters that stand behind both values
 _DATES: Final = TYPES[1]
 _LIES: Final = r"i (?:tell a )?lied?|i mean(?:t)?|i'm wrong|that's wrong"
 _TAKES_BACK: Final = re.compile(
@@ -75,6 +76,7 @@ _NAME: Final = re.compile(
 )
 _COUNTED_ZH: Final = re.compile(rf"(?:[{NUMERALS}万亿半]+|\d[\d.,]*)[\u4e00-\u9fff]?")
 _NOUN: Final = re.compile(r" [a-z]{3,12}$|(?<=[\u4e00-\u9fff])[\u4e00-\u9fff]$")
+_NOUN_ZH: Final = re.compile(r"(?<=[只条个位台辆本部间])[\u4e00-\u9fff]{2,3}$")
 _NOUN_LAST: Final = re.compile(r"\b(?:an?|to|on|in|at|my|is|of) (?P<noun>[a-z]{4,})$")
 _NOUN_ALONE: Final = re.compile(
     r"(?!(?:seriously|really|actually|never|nothing|listen|what|that|this|maybe|please|again|later|look"
@@ -162,6 +164,8 @@ def _english(left: str, right: str) -> tuple[str, str] | None:
         return left[: len(left) - len(old)], right[at:]
     if (whole := _beside_its_noun(TYPES, left, right[at:])) is not None:
         return whole
+    if (same := _before_the_same(left, right, at)) is not None:
+        return same
     name = _NAME.match(right, at)
     named = _at_end(_NAME, left)
     if name is not None and named is not None and left[: len(left) - len(named)].strip():
@@ -171,6 +175,19 @@ def _english(left: str, right: str) -> tuple[str, str] | None:
         return left[: old.start("noun")], right[
             at:
         ]  # "allergic to cashews, no hang on, pistachios"
+    return None
+
+
+def _before_the_same(left: str, right: str, at: int) -> tuple[str, str] | None:
+    """Both sides where the same stands behind both values: "Wednesday at 3, no, Thursday at 3"."""
+    for pattern in TYPES:
+        new = pattern.match(right, at)
+        old = list(pattern.finditer(left))
+        if new is None or not old:
+            continue
+        behind = left[old[-1].end() :]
+        if 0 < len(behind.strip()) <= LONGEST_BEHIND and right[new.end() :].startswith(behind):
+            return left[: old[-1].start()], right[at:]
     return None
 
 
@@ -215,7 +232,7 @@ def _beside_its_noun(
     patterns: Sequence[re.Pattern[str]], left: str, right: str
 ) -> tuple[str, str] | None:
     """Both sides with the value that stands alone on the right before the noun on the left."""
-    noun = _NOUN.search(left)
+    noun = _NOUN_ZH.search(left) or _NOUN.search(left)
     for pattern in patterns:
         new = pattern.match(right)
         if noun is None or new is None or not _STANDS_ALONE.match(right, new.end()):

@@ -44,8 +44,14 @@ _ANOTHER_FACT: Final = re.compile(
 )
 _DOING: Final = (
     r"(?:have|own|drive|live|work|teach|play|speak|study|rent|bank|keep|grow|breed|coach|commute"
-    r"|volunteer|love|like|hate|prefer|want|wear|take|drink|eat|smoke|sing|ride|manage|run|sell)"
+    r"|volunteer|love|hate|prefer|want|wear|take|drink|eat|smoke|sing|ride|manage|run|sell)"
 )
+_OBJECT: Final = (
+    r"(?:an?|the|my|our|some|two|three|four|five|six|seven|eight|nine|ten|\d+|in|at|as|for|with|on"
+    r"|near|from|by|nights?|part|full|every|to|(?-i:[A-Z])\w*|\w+ing)\b"
+)
+_AS_NOUN: Final = r"(?:love|drink|smoke|run|study|play|coach|work|rent|bank|drive|ride|wear|grow)"
+"""Nouns as well: "the self-acceptance and love theme" tells of nothing that somebody does."""
 _BEING: Final = (
     r"(?:\d{1,3}(?:['’]\d{1,2}| ?(?:lbs?|kg|kilos?|pounds|stone|cm)| years? old)"
     r"|(?:type (?:1|2) )?diabetic|vegan|vegetarian|coeliac|celiac|married|single|divorced|widowed"
@@ -54,18 +60,20 @@ _BEING: Final = (
     r"(?=\s*(?:[,.;!]|$|and\b|&))"
 )
 _DOES_TOO: Final = re.compile(
-    rf"(?:,|,? (?:and|n|&)) (?={_DOING} (?!(?:and|or|that|it|to|is|was|are|were|of)\b)\w"
-    rf"|want to \w|{_BEING})",
+    rf"(?:,|,? (?:and|n|&)) (?=(?!{_AS_NOUN} (?!{_OBJECT})){_DOING}"
+    rf" (?!(?:and|or|that|it|is|was|are|were|of)\b)(?:(?<!want )|(?=to ))\w|{_BEING})",
     re.IGNORECASE,
 )
 """Before what who speaks does, too: "I live in Leeds, work as a nurse and play the oboe"."""
 _DOES_PLAINLY: Final = re.compile(
-    rf"\W*(?:i(?:['’]?m| am)|i (?:\w+ly )?{_DOING}) (?!(?:to|not)\b)", re.IGNORECASE
+    rf"\W*(?:i(?:['’]?m| am)(?!(?: \w+)?? \w+ing\b)|i (?:\w+ly )?{_DOING}) (?!(?:to|not)\b)",
+    re.IGNORECASE,
 )
-_IS: Final = re.compile(rf"\W*(?:i['’]?m|i am)\b|{_BEING}", re.IGNORECASE)
+_IS: Final = re.compile(rf"\W*(?:i['’]?m|i am)\b(?!(?: \w+)?? \w+ing\b)|{_BEING}", re.IGNORECASE)
 _GOVERNS: Final = re.compile(
-    rf"\b(?:can|could|will|would|must|might|should|who|that|which|when|if|because|help|helping|let"
-    rf"|make|see|watch|going|want|try|hope|plan|need|(?:to|and|or) {_DOING})\b|['’]ll\b",
+    r"\b(?:can|could|will|would|must|might|should|who|that|which|how|when|if|because|help|let"
+    r"|make|see|watch|want|try|hope|plan|need|you|he|she|they|we|people|\w+ing to"
+    rf"|(?:to|and|or) {_DOING})\b|['’]ll\b",
     re.IGNORECASE,
 )
 """Verbs behind it may be somebody else's, or are only wanted: "I like to swim and ride"."""
@@ -105,16 +113,17 @@ LEAST_TOLD_ZH: Final = 4  # characters
 
 _DOING_ZH: Final = (
     rf"(?:(?:今年)?[\d{NUMERALS}]{{1,3}}[岁歲](?!的|时|時|那)|在(?=[^，,]{{1,14}}(?:工作|上班|[做当當干]|读|念|上学|住|开))"
-    r"|[住租](?=[在了的着])|养(?=[了着一两只条猫狗])|有(?=[一两二三个個只辆过])|开(?=[着的一辆])|月薪|年薪|工资"
+    r"|[住租](?=[在了的])|养(?=[了着一两只条猫狗])|有(?=[一两二三个個只辆过])|开(?=[着的一辆])|月薪|年薪|工资"
     r"|[对對](?=[^，,]{1,10}(?:过敏|過敏))|喜欢|喜歡|爱(?=[吃喝看听玩])|老家|单身|已婚|离异|吃素|信(?=[佛教基天])"
     r"|会(?=[弹说拉做])|平时|平時|每[天早晚周](?=[^，,]{0,4}[吃喝跑打])|血[压壓糖脂]|身高|体重|體重|血型|[属屬](?=[鼠牛虎兔龙蛇马羊猴鸡狗猪])|坐标|坐標)"
 )
 _DOES_TOO_ZH: Final = re.compile(rf"[,，;；](?={_DOING_ZH})")
 _DOES_PLAINLY_ZH: Final = re.compile(
-    rf"(?:你好|大家好|您好)?[，,！!\s]*(?:我|俺|本人)(?!们|們|[家的]|{KIN}|[^，,]{{0,4}}(?:朋友|同[事学]|老板|闺蜜))"
+    rf"(?:你好|大家好|您好)?[，,！!\s]*(?:我|俺|本人)(?!们|們|[家的]|[那这這]|[住买買用开開养養租]的|{KIN}"
+    r"|[^，,]{0,4}(?:朋友|同[事学]|老板|闺蜜))"
 )
 _GOVERNS_ZH: Final = re.compile(
-    "因为|因為|所以|如果|要是|时候|時候|[他她它]|说|說|想|问|問|打算|希望|以前|曾"
+    "觉得|覺得|认为|認為|感觉|感覺|因为|因為|所以|如果|要是|时候|時候|[他她它]|说|說|想|问|問|打算|希望|以前|曾"
 )
 
 

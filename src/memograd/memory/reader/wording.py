@@ -154,7 +154,7 @@ def without_calls(text: str, setting: Setting) -> str:
 
 def say(sentence: str, setting: Setting) -> Draft:
     """What a user said, to be read alone."""
-    text = _SAYS_NO.sub("", without_calls(bare_of(sentence), setting))
+    text = as_one(_SAYS_NO.sub("", without_calls(bare_of(sentence), setting)))
     chinese = language_of(text) == "zh"
     screen = screen_chinese if chinese else screen_english
     procedural = screen.is_procedural(text) and (chinese or setting.to_agent)
@@ -182,6 +182,19 @@ def say(sentence: str, setting: Setting) -> Draft:
     if chinese:
         said = _PARTICLES.sub("", said)
     return replace(draft, text=finished(said, "。" if chinese else "."), kind=kind)
+
+
+_AS_ONE: Final = re.compile(
+    r"\W*as (?P<who>an? (?:(?!(?:what|how|which|should|can|could|do|does|where|when|why)s?\b)"
+    r"[^,?.!]){3,40})[,.]?",
+    re.IGNORECASE,
+)
+
+
+def as_one(text: str) -> str:
+    """ "As a diabetic" is "I'm a diabetic"; all else stays as it is."""
+    found = _AS_ONE.fullmatch(text)
+    return f"I'm {found['who']}" if found else text
 
 
 def _is_of_another(sentence: str, setting: Setting) -> bool:

@@ -24,7 +24,7 @@ from memograd.memory.reader.sentences import has_secret
 from memograd.memory.reader.setting import Setting
 from memograd.memory.reader.side_by_side import facts_apart, told_behind_correction
 from memograd.memory.reader.talk import may_tell, told_in
-from memograd.memory.reader.wording import bare_of, resolved, without_calls
+from memograd.memory.reader.wording import as_one, bare_of, resolved, without_calls
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,6 +53,13 @@ _OWN_VALUE: Final = re.compile(
     re.IGNORECASE,
 )
 """A value of who asks, in a question about it: "convert my height 5ft4 to cm"."""
+_AS_ONE: Final = re.compile(
+    r"^\W*(as an? [^,?.!]{3,40}?),? (?=(?:what|how|which|should|can|could|do|does|is|are|am|where"
+    r"|when|why|would|will)['’]?s?\b)",
+    re.IGNORECASE,
+)
+"""Who asks: "as a lorry driver what should I eat"."""
+_BY_THE_WAY: Final = (_IN_PARENTHESES, _OWN_VALUE, _AS_ONE)
 LEAST_TEXT: Final = 20
 """Characters of a text that is handed over with a task; spaces and marks are fewer."""
 _LABEL: Final = re.compile(r"^[\w' ]{2,24}: ?(?=(?:i|i'?m|i'?ve|my|we)\b)", re.IGNORECASE)
@@ -115,10 +122,11 @@ class Worths:
         for (start, end, text), row in zip(sentences, worth, strict=True):
             parts.append((start, end, text))
             rows.append(row)
-            said = _IN_PARENTHESES.search(text) or _OWN_VALUE.search(text)
+            said = next((p.search(text) for p in _BY_THE_WAY if p.search(text)), None)
             if said is None or float(row[0]) >= self.thresholds.keep_above:
                 continue
-            alone = self._model.worth(said[1], (), [said[1]])[0]
+            read = as_one(said[1])
+            alone = self._model.worth(read, (), [read])[0]
             if float(alone[0]) >= READ_ALONE_ABOVE["zh" if is_chinese(said[1]) else "en"]:
                 parts.append((start + said.start(1), start + said.end(1), said[1]))
                 rows.append(alone)
