@@ -59,6 +59,15 @@ def test_only_the_value_changes(statement: str, message: str, right: str | None)
     assert corrected(statement, message) == right
 
 
+def test_a_place_takes_no_date_s_place() -> None:
+    put = put_in_place(
+        "User flies from Stansted on the 9th of July.",
+        "Luton I mean! 9th is right",
+        lambda _, old: [float("July" in one) for one in old],
+    )
+    assert put is None or "9th of July" in put
+
+
 def test_a_value_with_its_sign_is_replaced_whole() -> None:
     put = put_in_place(
         "User is blood type B+.",

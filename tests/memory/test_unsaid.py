@@ -118,6 +118,16 @@ def test_a_sum_goes_and_the_employer_stays(memory: Memory) -> None:
     assert len(items) == 1 and "council" in items[0] and "31" not in items[0]
 
 
+def test_of_a_sum_nothing_half_is_left(memory: Memory) -> None:
+    assert told(memory, "I pay 900 a month for a flat in Leeds", "forget how much I pay") == []
+    items = told(memory, "月薪一万二，在华为上班", "工资别记")
+    assert items == ["用户说：在华为上班。"]
+
+
+def test_a_treat_is_nobody(memory: Memory) -> None:
+    assert told(memory, "as a treat what should I get my dog Rex?") == []
+
+
 def test_what_is_somebody_else_s_replaces_nothing(memory: Memory) -> None:
     items = told(memory, "my birthday is 14 october", "Lena's is 2 november, same sign as me?")
     assert "User's birthday is 14 october." in items

@@ -152,9 +152,9 @@ def leaves_alone(heard: Heard, item: str) -> bool:
 
 
 _DIED: Final = re.compile(
-    r"(?P<who>[A-Z][a-z]+),? (?:(?:has|sadly|just|finally|suddenly|peacefully|also) )*"
-    r"(?:died|passed away|passed (?=on\b(?! to)|last|this|yesterday|today)|didn['’]t make it)\b"
-    r"|(?P<zh>[\u4e00-\u9fff]{2,3}?)(?:[昨今前][天日晚]?[^，,。]{0,4})?(?:去世|病死|死|没|走)了(?=$|[\s，,。！!…])"
+    r"(?<!\bif )(?P<who>[A-Z][a-z]+),? (?:(?:has|sadly|just|finally|suddenly|peacefully) )*"
+    r"(?:died|passed away)\b"
+    r"|(?P<zh>[\u4e00-\u9fff]{2,3}?)(?:[昨今前][天日晚]?[^，,。]{0,4})?(?:去世|过世|病死)了"
 )
 
 

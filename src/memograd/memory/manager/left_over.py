@@ -155,9 +155,12 @@ def _without_amount(own: str, text: str) -> str | None:
         return None
     left = re.sub(r"\s+", " ", _AMOUNT.sub(" ", text)).replace(" ,", ",").replace(" .", ".")
     left = re.sub(r"(?<=[\u4e00-\u9fff，]) | (?=[\u4e00-\u9fff，])|^，|，(?=[，。])", "", left)
+    left = re.sub(r"^User (?=(?:at|with|in) )", "User is ", left.replace("：，", "："))
+    if re.match(r"User (?:for|on|of|per|a|an|the)\b", left):
+        return None  # "User for a flat in Leeds"
     if _OF_AMOUNT.search(left) or re.search(r"\d", left):
         return None  # the sum is all that it tells, or something is left of it
-    return left if words_of(left) - words_of(asked_for(own)) else None
+    return left if words_of(left) - words_of(f"User said. {asked_for(own)}") else None
 
 
 def goes_with(model: RelationModel, part: str, gone: str) -> bool:
@@ -173,7 +176,13 @@ def of_whom_all_goes(own: str, text: str) -> bool:
     """Whether an item tells of somebody by name of whom a request wants all gone: "Remove Damian.
     Every trace."."""
     person = _OF_PERSON.match(text)
-    return person is not None and person["who"] in own and ALL_OF_IT.search(own) is not None
+    if person is None or ALL_OF_IT.search(own) is None:
+        return False
+    asked = (
+        r"\b(?:about|of|mention|forget|remove|delete|erase|wipe|drop|scrub)(?: \w+){0,2}?"
+        rf" {re.escape(person['who'])}\b"
+    )
+    return re.search(asked, own) is not None
 
 
 def _is_of_owner(text: str, part: str) -> bool:

@@ -109,7 +109,9 @@ _NOTED: Final = re.compile(
     r"\b(?:noted|saved|stored|recorded|remember(?:ed)?|added|kept|jotted)\b|记[下住录了]|記[下住錄了]",
     re.IGNORECASE,
 )
-_ABOUT: Final = re.compile(r"\babout (?:my|our|the|his|her|their|(?-i:[A-Z])\w) ?\w", re.IGNORECASE)
+_ABOUT: Final = re.compile(
+    r"\babout (?!(?:it|that|this|them|those|these|all|what|everything|anything)\b)\w", re.IGNORECASE
+)
 _THAT_ONE: Final = re.compile(
     r"\b(?:that|this|the last) (?:one|bit|part)\b|[那这][一]?[条句点]", re.I
 )

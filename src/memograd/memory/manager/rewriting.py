@@ -63,7 +63,9 @@ _STOPS: Final = re.compile(
 
 
 _CONFIRMS: Final = re.compile(
-    r"\W*(?:the )?[\w: ]{1,20}?(?:['’]s| is| are| was) (?:still )?(?:right|correct|fine)\W*", re.I
+    r"\W*(?:the )?(?:\d[\w:]*(?: [ap]m)?|date|day|time|place|rest|name|number|address|year|month)"
+    r"(?:['’]s| is| are| was) (?:still )?(?:right|correct|fine)\W*",
+    re.IGNORECASE,
 )
 """Says of a value that it stays: "8pm is right"."""
 

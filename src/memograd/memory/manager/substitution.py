@@ -146,6 +146,8 @@ def put_in_place(old: str, message: str, likeness: Likeness) -> str | None:
     if any(pattern.search(new) and not pattern.search(old) for pattern in TYPES):
         return None  # "I mean May 9th" says nothing of an allergy to peanuts
     spans = _spans_chinese(old, new) if is_chinese(old) else _spans_english(old, new)
+    if not any(pattern.search(new) for pattern in TYPES):  # "Luton" takes no date's place
+        spans = [span for span in spans if not any(p.search(old[slice(*span)]) for p in TYPES)]
     if not spans:
         return None
     end = len(old.rstrip(" .。"))
@@ -308,8 +310,7 @@ _OOPS: Final = re.compile(
     re.I,
 )
 
-
-# "Leeds. York is where his girlfriend is": the old value belongs to something else.
+# "Leeds. York is where his girlfriend is": the old value is of something else.
 _OF_ANOTHER: Final = (
     r"^(?:(?:ugh|argh|gah|er+m?|um+|hm+|ah|oh|well|yes|yeah|so|sorry|no|wait|oops)[\s,.!]+)*+"
     r"(?P<new>(?!the\b)[^\W\d_][\w'’-]+(?: [^\W\d_][\w'’-]*){0,2})[,.;!] "

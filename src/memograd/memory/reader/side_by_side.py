@@ -44,7 +44,8 @@ _ANOTHER_FACT: Final = re.compile(
 )
 _DOING: Final = (
     r"(?:have|own|drive|live|work|teach|play|speak|study|rent|bank|keep|grow|breed|coach|commute"
-    r"|volunteer|love|hate|prefer|want|wear|take|drink|eat|smoke|sing|ride|manage|run|sell)"
+    r"|volunteer|love|hate|prefer|want|wear|take|drink|eat|smoke|sing|ride|manage|run|sell"
+    r"|earn|make|owe|pay)"
 )
 _OBJECT: Final = (
     r"(?:an?|the|my|our|some|two|three|four|five|six|seven|eight|nine|ten|\d+|in|at|as|for|with|on"
@@ -66,13 +67,14 @@ _DOES_TOO: Final = re.compile(
 )
 """Before what who speaks does, too: "I live in Leeds, work as a nurse and play the oboe"."""
 _DOES_PLAINLY: Final = re.compile(
-    rf"\W*(?:i(?:['’]?m| am)(?!(?: \w+)?? \w+ing\b)|i (?:\w+ly )?{_DOING}) (?!(?:to|not)\b)",
+    r"\W*(?:i(?:['’]?m| am)(?!(?: \w+)?? (?:\w+ing|gonna)\b)"
+    rf"|i (?:\w+ly )?{_DOING}) (?!(?:to|not)\b)",
     re.IGNORECASE,
 )
 _IS: Final = re.compile(rf"\W*(?:i['’]?m|i am)\b(?!(?: \w+)?? \w+ing\b)|{_BEING}", re.IGNORECASE)
 _GOVERNS: Final = re.compile(
     r"\b(?:can|could|will|would|must|might|should|who|that|which|how|when|if|because|help|let"
-    r"|make|see|watch|want|try|hope|plan|need|you|he|she|they|we|people|\w+ing to"
+    r"|see|watch|want|try|hope|plan|need|you|he|she|they|we|people|\w+ing to"
     rf"|(?:to|and|or) {_DOING})\b|['’]ll\b",
     re.IGNORECASE,
 )

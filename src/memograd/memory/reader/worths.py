@@ -24,7 +24,7 @@ from memograd.memory.reader.sentences import has_secret
 from memograd.memory.reader.setting import Setting
 from memograd.memory.reader.side_by_side import facts_apart, told_behind_correction
 from memograd.memory.reader.talk import may_tell, told_in
-from memograd.memory.reader.wording import as_one, bare_of, resolved, without_calls
+from memograd.memory.reader.wording import NOBODY, as_one, bare_of, resolved, without_calls
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,8 +54,8 @@ _OWN_VALUE: Final = re.compile(
 )
 """A value of who asks, in a question about it: "convert my height 5ft4 to cm"."""
 _AS_ONE: Final = re.compile(
-    r"^\W*(as an? [^,?.!]{3,40}?),? (?=(?:what|how|which|should|can|could|do|does|is|are|am|where"
-    r"|when|why|would|will)['’]?s?\b)",
+    rf"^\W*(as {NOBODY}an? [^,?.!]{{3,40}}?),? "
+    r"(?=(?:what|how|which|should|can|could|do|does|is|are|am|where|when|why|would|will)['’]?s?\b)",
     re.IGNORECASE,
 )
 """Who asks: "as a lorry driver what should I eat"."""
