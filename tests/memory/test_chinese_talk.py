@@ -248,20 +248,6 @@ def test_what_follows_an_answer_told_at_length_is_no_second_answer(trained: Memo
 
 
 @needs_model
-def test_what_is_told_next_of_somebody_puts_nothing_in_doubt(trained: Memory) -> None:
-    talk = [
-        {"role": "user", "content": "下午要带我妈去邵逸夫看膝盖 她骨质增生老毛病了"},
-        {"role": "assistant", "content": "祝阿姨检查顺利。"},
-        {"role": "user", "content": "她62了 还天天去跳广场舞"},
-    ]
-    for message in talk:
-        trained.add([message], user_id="doubt", timestamp=TIME)
-    texts = [one["memory"] for one in trained.get_all(user_id="doubt")["results"]]
-    assert len(texts) == 2
-    assert not any("或已不再" in one for one in texts)
-
-
-@needs_model
 def test_people_who_clear_out_a_flat_ask_to_forget_nothing(trained: Memory) -> None:
     talk = [
         {"role": "user", "name": "阿凯", "content": "你什么时候搬"},

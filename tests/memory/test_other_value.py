@@ -63,29 +63,6 @@ def test_beside_many_items_a_correction_needs_more_certainty(
         assert (not set(before) <= set(texts(memory))) is rewritten
 
 
-@pytest.mark.parametrize(
-    ("told", "message", "kept"),
-    [
-        (("rent is 900", "the loan is 300"), "they put it up to 950", True),
-        (("房租900", "车贷300"), "涨到950了", True),
-        (("rent is 900", "the loan is 300"), "they put the rent up to 950", False),
-        (("rent is 900", "my boss is Ann"), "they put it up to 950", False),
-    ],
-)
-def test_a_number_that_several_items_could_take_is_put_in_none(
-    tmp_path: Path, embedder: Any, told: tuple[str, str], message: str, kept: bool
-) -> None:
-    """ "We can go up to 22" became the number of guests, where a budget was meant."""
-    model = Answering()
-    with opened(tmp_path, embedder, model) as memory:
-        for text in told:
-            memory.add(text, user_id="u")
-        before = texts(memory)
-        model.relation, model.sure = "replace", closing(0.95)
-        memory.add(message, user_id="u")
-        assert (set(before) <= set(texts(memory))) is kept
-
-
 OTHERS = (
     "I'm planning a trip to Bergen with my aunt in May.",
     "I play the oboe in a small orchestra.",

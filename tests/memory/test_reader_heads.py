@@ -22,8 +22,6 @@ from memograd.memory.relations import Thresholds
         ("Right knee.", True),
         ("94 F150, 260 thousand miles.", True),
         ("Mr Chips, he was only two.", True),
-        ("Put me on metformin for the sugar, one in the morning one at night", True),
-        ("Told her 6 weeks on the walker", True),
         ("She come through fine.", False),
         ("Lavonne wants pie", False),
         ("oat milk stays", False),

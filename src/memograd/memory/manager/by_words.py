@@ -14,7 +14,6 @@ from dataclasses import replace
 from memograd.memory.manager.cues import ASIDE, CORRECTS, DENIED, DENIES
 from memograd.memory.manager.past import present
 from memograd.memory.manager.rules import decide_by_rules
-from memograd.memory.manager.swap import asks_to_swap
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.notes import is_past
@@ -35,8 +34,6 @@ def may_touch_by_words(heard: Heard, items: Iterable[MemoryItem]) -> bool:
 
 def _sounds_like_it(heard: Heard) -> bool:
     denies = CORRECTS.search(heard.own) or DENIES.search(heard.own)
-    if asks_to_swap(heard.own):
-        return True
     return bool(heard.forget or denies or DENIED.match(heard.own))
 
 

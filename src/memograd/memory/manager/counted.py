@@ -25,10 +25,6 @@ from memograd.memory.statements.value_types import (
     plain,
 )
 
-_NO_UNITS: Final = frozenset(
-    ["", *"了吧啊啦哦呢的", *["now", "today", "sorry", "then", "as", "from", "and", "for"]]
-)
-
 
 def of_one_unit(old: str, message: str) -> bool:
     """Whether a number of each counts the same: "four laps" and "sixth lap", not 12节 and 61个.
@@ -37,21 +33,6 @@ def of_one_unit(old: str, message: str) -> bool:
     """
     mine, its = _units(old), _units(message)
     return not mine or not its or not mine.isdisjoint(its)
-
-
-def bare_number(message: str) -> str | None:
-    """The only number of a message, where nothing is said of what it counts; None otherwise."""
-    if (number := number_of(message)) is None or not _units(message) <= _NO_UNITS:
-        return None
-    return number
-
-
-def number_of(text: str) -> str | None:
-    """The only number of a text that has no date, time or day; None otherwise."""
-    if any(pattern.search(text) for pattern in TYPES[:TIMES]):
-        return None
-    found = [m[0] for pattern in TYPES[-2:] for m in pattern.finditer(text)]
-    return plain(found[0]) if len(found) == 1 else None
 
 
 def _units(text: str) -> set[str]:
@@ -125,13 +106,14 @@ def _all_counted(text: str) -> list[_Counted]:
 def _words(behind: str) -> frozenset[str]:
     """What a number counts, of what stands behind it: kg and honey of "kg of honey, for mead"."""
     if is_chinese(behind):
-        return frozenset(_ENDS_ZH.split(behind)[0][:4]) - _NO_UNITS
+        return frozenset(_ENDS_ZH.split(behind)[0][:4]) - _NO_UNITS_ZH
     words = re.findall(r"[^\W\d_]+", _ENDS.split(behind)[0])[:4]
     return frozenset(word.casefold()[:6].rstrip("s") for word in words) - _OF
 
 
 LEAST_SHARED: Final = {False: 1, True: 2}  # words, or Chinese characters
 _HAN_NUMBER: Final = re.compile(rf"\d[\d.,]*[万亿]?\d?|[{NUMERALS}万亿]+")
+_NO_UNITS_ZH: Final = frozenset("了吧啊啦哦呢的")
 _OF: Final = frozenset(
     (
         "",

@@ -48,13 +48,6 @@ ALL_OF_IT: Final = re.compile(
     r"|的事|[那这]些",
     re.IGNORECASE,
 )
-_OPENS: Final = re.compile(
-    r"(?:User said: )?(?:which|that) reminds User\W*|(?:Bro )?User (?:got|has"
-    r"|needs) to tell you something\W*"
-    r"|(?:Bro )?User did (?:one|a|something) (?:\w+ )?(?:stupid|silly|bad)(?: thing)?\W*"
-    r"|(?:用户说：)?(?:跟|和|给)?你?[说讲]个?(?:秘密|事儿?)\W*",
-    re.IGNORECASE,
-)
 _PRONOUN: Final = re.compile(r"(?:and |but )?(?:s?he|it|they)(?:['’]?s)?\b|[他她它]", re.IGNORECASE)
 _ADVERBIAL: Final = re.compile(
     r"(?:with|at|in|on|for|by|from|near|since|until|till|as|after|before|every|mostly|usually"
@@ -150,8 +143,8 @@ def without_parts(
     if not any(n in kept or is_readable(item.text, parts[n][0]) for n in stay):
         return forgets(heard, item)
     left = left_of(item.text, parts, stay)
-    if _OPENS.fullmatch(left) or _SECRET.search(left):
-        return forgets(heard, item)  # nothing is told, or the very thing that was to go
+    if _SECRET.search(left):
+        return forgets(heard, item)  # the very thing that was to go
     return _rewritten(heard, item, left)
 
 

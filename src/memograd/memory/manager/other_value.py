@@ -22,7 +22,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.language import is_chinese
-from memograd.memory.manager.counted import bare_number, counted_anew, number_of, of_one_unit
+from memograd.memory.manager.counted import counted_anew, of_one_unit
 from memograd.memory.manager.cues import ANSWERED, CORRECTS, is_elliptic
 from memograd.memory.manager.fitted import put, redated
 from memograd.memory.manager.past import parts_of, present, shared_content
@@ -74,7 +74,6 @@ POINTED_IN_PART: Final = 0.35  # one of several things that an item says
 POINTED_AMONG_MANY: Final = 0.5  # "141" is always like some number of another message
 POINTED_AT_ALL: Final = 0.05  # where words and the model have found the item already
 BARE_LENGTH: Final = 8  # characters of a Chinese message that may be nothing but a value
-CLEARLY: Final = 0.2  # by so much more surely one of two items takes a number
 SHARED: Final = 2  # content words of a sentence and an item that may tell of the same thing
 ALIKE: Final = 0.6  # probability that a sentence says an item again or closes it
 ALIKE_SPELT: Final = 0.6
@@ -329,37 +328,6 @@ def gives_number(model: RelationModel, heard: Heard, item: MemoryItem) -> bool:
         if found is not None and found.sure >= POINTED_AT_ALL and _agree(found, value):
             return _NUMBER.search(old[slice(*found.old)]) is not None
     return False
-
-
-def undecided(
-    heard: Heard, items: Sequence[MemoryItem], read: Sequence[tuple[float, str]], least: float
-) -> frozenset[str]:
-    """Ids of the items that might take a bare number of the message, where none of them does so
-    much more clearly than the others: "we can go up to 22" beside a budget of 15k and 90 guests.
-
-    read: how surely each is closed, and by which relation. least: how surely one is at least.
-    """
-    number = bare_number(heard.own)
-    if number is None:
-        return frozenset()
-    rivals = [
-        (sure, shared_content(present(item.text), heard.own), item.id)
-        for item, (sure, relation) in zip(items, read, strict=True)
-        if relation in ("replace", "correct")
-        and sure >= least
-        and not is_past(item.text)
-        and item.role != "assistant"
-        and number_of(present(item.text)) not in (None, number)
-    ]
-    if len(rivals) < 2:
-        return frozenset()
-    shared = sorted((words for _, words, _ in rivals), reverse=True)
-    if shared[0] > shared[1]:  # it is named, and the others are not
-        return frozenset(one for _, words, one in rivals if words < shared[0])
-    sures = sorted((sure for sure, _, _ in rivals), reverse=True)
-    if sures[0] - sures[1] >= CLEARLY:
-        return frozenset()
-    return frozenset(one for _, _, one in rivals)
 
 
 def gives_surely(model: RelationModel, heard: Heard, old: str) -> bool:

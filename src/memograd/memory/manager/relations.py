@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from memograd.errors import BadInput
-from memograd.memory.language import is_chinese
 from memograd.memory.manager.by_words import (
     holds_all_of,
     may_touch_by_words,
@@ -50,7 +49,6 @@ from memograd.memory.manager.other_value import (
     goes_on_about,
     of_other_value,
     surely_pointed,
-    undecided,
 )
 from memograd.memory.manager.past import doubted, ended, instead, present
 from memograd.memory.manager.protocol import Change
@@ -63,7 +61,6 @@ from memograd.memory.manager.requests import (
 )
 from memograd.memory.manager.rewriting import SURELY, VALUES, Left, Rewriter
 from memograd.memory.manager.rules import decide_by_rules
-from memograd.memory.reader import people_chinese
 from memograd.memory.reader.asked import FORGETS, asked_plainly
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
@@ -220,18 +217,12 @@ class RelationManager(Rewriter):
         doubtful: str | None = None
         denies = DENIED.match(heard.own) is not None
         corrects = CORRECTS.search(heard.own) is not None
-        pairs = [(one.sure, one.relation) for one in read]
-        unclear = undecided(heard, items, pairs, self.thresholds.link_above)
         first = [corrects and item.id in recent for item in items]  # a correction speaks of these
-        changes += self._swapped(heard, items, recent, closing, left)
-        swaps = bool(changes)  # and speaks of nothing but what was just told
         for n in sorted(range(len(items)), key=lambda n: (not first[n], -closing[n])):
             item, sure = items[n], closing[n]
             relation = read[n].relation
-            if denies and not goes_on_about(heard, present(item.text)):
+            if DENIES.search(heard.own) and not goes_on_about(heard, present(item.text)):
                 continue  # "jk" behind a sum jokes about no cat that was told before it
-            if swaps or item.id in unclear:
-                continue  # which of them takes the number is not said
             idle = heard.idle and relation in ("retract", "end")
             if is_past(item.text) or (idle and not names_members(item.text, heard.own)):
                 continue
@@ -284,7 +275,6 @@ class RelationManager(Rewriter):
                 and item.role != "assistant"  # that it said so stays true
                 and not (adds or ADDS.search(heard.own))
                 and not of_other_kind(heard.whole, present(item.text))
-                and (not few or self._doubtful_alone(heard, item))
             ):
                 doubtful = item.id
                 text = doubted(item.text, heard.day, self._meant(heard, item))
@@ -330,16 +320,6 @@ class RelationManager(Rewriter):
         """The probability that a sentence says an item again or closes it, read by themselves."""
         [row] = self._model.relate(sentence, (), [text])
         return float(row[self._names.index("same")] + row[self._closing].sum())
-
-    def _doubtful_alone(self, heard: Heard, item: MemoryItem) -> bool:
-        """Whether a Chinese message that goes on about somebody (她62了) may speak of the item by
-        itself, too: behind 下午带我妈去看膝盖 her age looks as if the visit was off.
-
-        What begins with no pronoun needs no message before it to be understood."""
-        if not is_chinese(heard.own) or people_chinese.pointed(heard.own) is None:
-            return True
-        [row] = self._model.relate(heard.own, (), [present(item.text)])
-        return float(row[self._closing].sum()) >= self.thresholds.link_above
 
     def _said_again(self, item: MemoryItem, fact: Fact, heard: Heard) -> Change:
         """Nothing to do, but for an item that was in doubt until now."""

@@ -20,7 +20,6 @@ import numpy as np
 
 from memograd.memory.language import is_chinese
 from memograd.memory.manager import substitution
-from memograd.memory.manager.counted import counted_anew
 from memograd.memory.manager.cues import (
     ADDS,
     ADDS_SURELY,
@@ -40,7 +39,6 @@ from memograd.memory.manager.other_value import (
     with_value,
 )
 from memograd.memory.manager.past import (
-    doubted,
     ended,
     instead,
     is_list,
@@ -55,11 +53,9 @@ from memograd.memory.manager.past import (
     with_subject,
 )
 from memograd.memory.manager.protocol import Change
-from memograd.memory.manager.swap import asks_to_swap, swapped, swapped_between
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
 from memograd.memory.records.items import MemoryItem
-from memograd.memory.records.notes import is_past
 from memograd.memory.records.operations import Decision, MemoryOp, reason
 
 if TYPE_CHECKING:
@@ -231,9 +227,9 @@ class Rewriter:
         return found is not None and found.new == left.new and found.old != left.old
 
     def _least_taken_back(self, heard: Heard) -> float:
-        """How surely a message must close at least what was just told, for `_taken_back` or
-        `_swapped` to change it."""
-        if DENIED.match(heard.own) or asks_to_swap(heard.own):
+        """How surely a message must close at least what was just told, for `_taken_back` to change
+        it."""
+        if DENIED.match(heard.own):
             return 0.0
         sure = self.thresholds
         return min(
@@ -245,52 +241,6 @@ class Rewriter:
             sure.added_above,
             sure.untold_above,
         )
-
-    def _swapped(
-        self,
-        heard: Heard,
-        items: Sequence[MemoryItem],
-        recent: frozenset[str],
-        sure: Sequence[float],
-        left: Left,
-    ) -> list[Change]:
-        """What was just told, with two of its values in each other's place where the message says
-        that they were taken for each other: of one item, or of the only two. In doubt where it is
-        not clear which they are: the message gives no value."""
-        if not asks_to_swap(heard.own):
-            return []
-        told = [
-            (one, item)
-            for one, item in zip(sure, items, strict=True)
-            if item.id in recent and item.role != "assistant" and not is_past(item.text)
-        ]
-        done: list[tuple[float, MemoryItem, str]] = []
-        for one, item in sorted(told, key=lambda pair: -pair[0]):
-            # "five trucks, three drivers": it may say itself which is which.
-            anew = counted_anew(present(item.text), heard.own)
-            text = anew[0] if anew is not None else swapped(present(item.text))
-            if not done and text is not None:
-                done = [(one, item, text)]
-        if not done and len(told) == 2:
-            both = swapped_between(present(told[0][1].text), present(told[1][1].text))
-            if both is not None:
-                done = [(*pair, text) for pair, text in zip(told, both, strict=True)]
-        if done:
-            left.rewritten = left.corrected = True
-            left.used |= {
-                n
-                for n, quote in enumerate(left.quotes)
-                if asks_to_swap(quote)
-                or any(counted_anew(present(item.text), quote) for _, item, _ in done)
-            }
-        elif told:
-            one, item = max(told, key=lambda pair: pair[0])
-            text = doubted(item.text, heard.day)
-            return [self._update(item, text, heard, "doubt", one, hide=False)]
-        return [
-            self._update(item, keeping_past(text, item.text), heard, "correct", one)
-            for one, item, text in done
-        ]
 
     def _made_past(
         self, heard: Heard, item: MemoryItem, relation: str, sure: float, left: Left

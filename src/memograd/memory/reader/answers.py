@@ -1,15 +1,13 @@
 """Short answers: which are bare, which only take an offer, and a plain yes or no told in full.
 
-    "Do you eat meat?"   "nope"                    ->  I do not eat meat
-    "Are you left-handed?"   "no, my husband is"   ->  I am not left-handed, but my husband is ...
-    您是左撇子吗？   不是啊 我老公是                 ->  我不是左撇子，我老公是左撇子
+    "Do you eat meat?"   "nope"   ->  I do not eat meat
+    您是左撇子吗？   不是           ->  我不是左撇子
 
 What was asked becomes what the speaker says. An answer that quotes its question is of little use to
 who reads it later, and nothing can be compared with it.
 
-Invariants: what is told is made of the question's own words and of whom the answer names; where the
-question is none that yes or no answers, or the answer says more, the answer is None. Pure
-functions.
+Invariants: what is told is made of the question's own words; where the question is none that yes or
+no answers, or the answer says more, the answer is None. Pure functions.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ import re
 from typing import Final
 
 from memograd.memory.language import language_of, simplified
-from memograd.memory.reader.person_english import third_person
 
 BARE_ANSWER: Final = re.compile(
     r"^\W*(?:y(?:es|ep|eah|up|a)?|sure|correct|right|exactly|of course|absolutely|definitely|indeed"
@@ -81,12 +78,6 @@ _NO: Final = re.compile(
 _YES: Final = re.compile(
     r"\W*(?:y(?:es|ep|eah|up)|sure do|of course|i do|i am|i have|absolutely|definitely)"
     r"(?:[\s,.!]+(?:i do|i am|i have|yes|of course|lol|haha|sadly|indeed))*\W*",
-    re.IGNORECASE,
-)
-_ANOTHER: Final = re.compile(
-    r"\W*(?:no+|nope|nah|not (?:me|really|myself|i)|i(?:'m not| don'?t| haven'?t| am not| do not))"
-    r"[\s,.!;-]+(?:(?:but|that'?s|it'?s|though) )?"
-    r"(?P<who>(?:my|our) (?:\w+ )?\w+) (?:is|does|has|'s)(?:,? (?:though|lol|haha|tho))?\W*",
     re.IGNORECASE,
 )
 _OPEN: Final = re.compile(r"\b(?:any|ever|much|many|yet|at all)\b", re.IGNORECASE)
@@ -156,11 +147,6 @@ def _in_english(question: str, answer: str) -> str | None:
         if _OPEN.search(rest):
             return None
         return f"I {rest}" if verb == "do" else f"I {verb} {rest}"
-    if (another := _ANOTHER.fullmatch(answer)) is not None:
-        bare = re.sub(r"\b(?:still|ever|yet) ", "", rest)
-        if re.search(r"\b(?:any|my|yourself)\b", bare):
-            return None
-        return f"{_denied(verb, rest)}, but {another['who']} {_does(verb, bare)}"
     return _denied(verb, rest) if _NO.fullmatch(answer) else None
 
 
@@ -171,13 +157,6 @@ def _denied(verb: str, rest: str) -> str:
             told = f"{denial} {rest[len(word) + 1 :]}"
             return f"I {told}" if verb == "do" else f"I {verb} {told}"
     return f"I {verb} not {rest}"
-
-
-def _does(verb: str, rest: str) -> str:
-    if verb != "do":
-        return f"{'is' if verb == 'am' else 'has'} {rest}"
-    first, _, more = rest.partition(" ")
-    return f"{third_person(first)} {more}".rstrip()
 
 
 LONGEST_REASON: Final = 16  # characters
@@ -201,11 +180,6 @@ _NO_ZH: Final = re.compile(
 _YES_ZH: Final = re.compile(
     rf"\W*(?:(?:是|对|嗯+)[的滴]?{_STOPS}\W*)*(?P<verb>[\u4e00-\u9fff]{{0,2}}?)[了过]?{_STOPS}\W*"
 )
-_ANOTHER_ZH: Final = re.compile(
-    rf"\W*(?:我)?(?P<no>没有?|不)(?P<verb>[\u4e00-\u9fff]{{0,2}}?){_STOPS}[\s，,。!！]*(?:但是?|不过|倒是)?"
-    rf"(?P<who>[我咱俺][家的]?[\u4e00-\u9fff]{{1,3}}?)(?:倒是|才|就)?(?P<does>是|有|会|能|吃|喝|抽|住|养|开|打|用|爱|喜欢|过敏)"
-    rf"{_STOPS}\W*"
-)
 
 
 def _in_chinese(question: str, answer: str) -> str | None:
@@ -226,11 +200,6 @@ def _plain_in_chinese(question: str, answer: str) -> str | None:
     if told is None:
         return None
     verb = told["verb"]
-    another = _ANOTHER_ZH.fullmatch(answer)
-    if another is not None and another["does"] == verb and another["verb"] in ("", verb, "是"):
-        denied = _denied_zh(told, another["no"])
-        before = told["before"] if verb == "过敏" else ""
-        return denied and f"{denied}，{another['who']}{before}{verb}{told['more']}"
     no = _NO_ZH.fullmatch(answer)
     if no is not None and no["verb"] in ("", verb, "是"):
         return _denied_zh(told, no["no"])

@@ -120,12 +120,6 @@ WITHDRAWS: Final = re.compile(
 """Says in so many words that it takes back what was said: 我收回刚才说的年薪."""
 _ASK_NOT: Final = re.compile(r"[别別](?:再)?[问問](?:了|我)?[。！!]+(?=.)")
 """分了。别问。 asks for nothing to be forgotten."""
-_VOIDS: Final = re.compile(
-    r"^(?:上面|前面|刚才|剛才|刚刚|之前)?(?P<what>[^，,。！!把被]{2,24}?)(?:你|您|请|請)?"
-    r"(?:[就都全]+[当當](?:成|作|做)?(?:空气|空氣|耳[旁边]风)"
-    r"|[这那這][条条條句個个段][就也]*作[废廢](?!了))"
-)
-"""The same behind what it means: 上面关于葛老师的你全当空气."""
 _SPEAKS_TO: Final = re.compile(
     r"[你您妳咱俺]|[这這那][条條句段茬话話]|上一?[条條句]|刚|剛|前面|之前"
 )
@@ -217,6 +211,4 @@ def speaks_to_nobody(message: str) -> bool:
 def asked_plainly(text: str) -> str:
     """What takes back in so many words, worded as most people ask: 请忘掉刚才说的年薪."""
     text = _ASK_NOT.sub("", text)
-    if (voids := _VOIDS.match(text)) is not None:
-        return f"请忘掉{voids['what']}{text[voids.end() :]}"
     return WITHDRAWS.sub("请忘掉", text, count=1)

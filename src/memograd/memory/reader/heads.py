@@ -44,8 +44,6 @@ _SUBJECT: Final = re.compile(
     r"|everyone|everybody)\b",
     re.IGNORECASE,
 )
-# "Put me on metformin": who did stands in the sentence before.
-_TO_SOMEBODY: Final = re.compile(r"\W*(?P<verb>[A-Za-z]+) (?:me|us|him|her|them)\b", re.IGNORECASE)
 _VERB_ZH: Final = re.compile(r"[了过是在有去来给做吃喝用住买卖说想会要换改]|喜欢")
 
 
@@ -76,9 +74,6 @@ def is_fragment(text: str) -> bool:
     if is_chinese(text) or asks(text):
         return False
     plain = text.replace("’", "'")
-    acts = _TO_SOMEBODY.match(plain)
-    if acts and (is_past(acts["verb"]) or acts["verb"].casefold() in ("put", "let", "set", "cut")):
-        return True
     first = re.split(r"[,;:(]|\s[-–—]\s", plain.strip())[0]
     words, every = re.findall(r"[\w'-]+", first), re.findall(r"[\w'-]+", plain)
     if not 0 < len(words) <= _FIRST_WORDS or len(every) > _FRAGMENT or has_verb(first):
