@@ -110,11 +110,10 @@ def without_parts(
     request says that something else is to stay."""
     if meant == {THE_PAST}:
         return _rewritten(heard, item, present(item.text))
-    if (
-        not ALL_OF_IT.search(heard.own)
-        and (left := _without_amount(heard.own, present(item.text))) is not None
-    ):
-        return _rewritten(heard, item, left)
+    if rest_stays or not ALL_OF_IT.search(heard.own):
+        left = _without_amount(heard.own, present(item.text))
+        if left is not None:
+            return _rewritten(heard, item, left)
     parts = parts_of(present(item.text))
     if not rest_stays and of_whom_all_goes(heard.own, item.text):
         return forgets(heard, item)
@@ -149,8 +148,8 @@ def without_parts(
 
 
 def _without_amount(own: str, text: str) -> str | None:
-    """The item without the one sum that it tells, where a request means a sum and something else is
-    to stay: "remove my salary figure. Company name is ok" of "earns 18 lakhs at Infosys"."""
+    """The item without the one sum that it tells, where a request means a sum: "remove my salary
+    figure" of "earns 18 lakhs at Infosys"."""
     if not _OF_AMOUNT.search(asked_for(own)) or len(_AMOUNT.findall(text)) != 1:
         return None
     left = re.sub(r"\s+", " ", _AMOUNT.sub(" ", text)).replace(" ,", ",").replace(" .", ".")
