@@ -170,11 +170,11 @@ def _english(left: str, right: str) -> tuple[str, str] | None:
     named = _at_end(_NAME, left)
     if name is not None and named is not None and left[: len(left) - len(named)].strip():
         return left[: len(left) - len(named)], right[at:]
-    new, old = _NOUN_ALONE.match(right, at), _NOUN_LAST.search(left)
-    if new and old and new[0] != old["noun"] and (new[0][-1] == "s") == (old["noun"][-1] == "s"):
-        return left[: old.start("noun")], right[
-            at:
-        ]  # "allergic to cashews, no hang on, pistachios"
+    other, noun = _NOUN_ALONE.match(right, at), _NOUN_LAST.search(left)
+    if other is None or noun is None or other[0] == noun["noun"]:
+        return None
+    if other[0].endswith("s") == noun["noun"].endswith("s"):
+        return left[: noun.start("noun")], right[at:]  # "to cashews, no hang on, pistachios"
     return None
 
 

@@ -163,7 +163,7 @@ def _with_what_else_is_done(
         else (_DOES_TOO, _DOES_PLAINLY, _GOVERNS)
     )
     begins = [first, *(end for _, end in cuts)]
-    more = []
+    more: list[tuple[int, int]] = []
     for start, end in zip(begins, [*(at for at, _ in cuts), len(sentence)], strict=True):
         for joint in too.finditer(sentence, start, end):
             if not plainly.match(sentence, start) or governs.search(sentence, start, joint.start()):
