@@ -62,7 +62,6 @@ from memograd.tasks.relations.wording import DialogueReader
         # A pronoun behind somebody tells their sex.
         ("He does sharks", "Rankine's off, yay for her, and Dr Oye took over.", "", "Dr Oye"),
         ("He has a place", "Arjun's mother came and slept in his bed.", "", "Arjun"),
-        ("She fed us", "Arjun's mother came and slept in his bed.", "", "Arjun's mother"),
         ("She's 84", "", "Mrs Kaye fell. I walk her dog, Pip, he's wild", "Mrs Kaye"),
         # Places, days and things are nobody.
         ("her man is nice", "Anzac Day. Aunty rang.", "", "Aunty"),

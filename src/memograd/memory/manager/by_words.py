@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from memograd.memory.manager.cues import ASIDE, CORRECTS, DENIED, DENIES
+from memograd.memory.manager.cues import ASIDE, CORRECTS, DENIED, DENIES, only_swaps
 from memograd.memory.manager.past import present
 from memograd.memory.manager.rules import decide_by_rules
 from memograd.memory.reader.fact import Fact, Heard
@@ -34,7 +34,8 @@ def may_touch_by_words(heard: Heard, items: Iterable[MemoryItem]) -> bool:
 
 def _sounds_like_it(heard: Heard) -> bool:
     denies = CORRECTS.search(heard.own) or DENIES.search(heard.own)
-    return bool(heard.forget or denies or DENIED.match(heard.own))
+    said = heard.forget or denies or DENIED.match(heard.own)
+    return bool(said or only_swaps(heard.own))
 
 
 def _tells_of(heard: Heard, items: Sequence[MemoryItem]) -> bool:

@@ -242,3 +242,28 @@ def without_explained(message: str) -> str:
         lambda m: "" if m["char"] in re.split(r"[\s，,、。]+", message[: m.start()])[-1] else m[0],
         message,
     )
+
+
+_SWAPS: Final = re.compile(
+    r"\b(?:other way (?:a?round|about)|wrong way (?:a?round|about)|vice versa|back to front"
+    r"|(?:mixed|muddled|switched|swapped|crossed) (?:them|these|those|the two|both)"
+    r"(?: (?:up|round|around|over))?"
+    r"|(?:got|have|had) (?:them|these|those|the two|both) (?:mixed(?: up)?|muddled(?: up)?"
+    r"|backwards?|reversed|swapped|switched|crossed)"
+    r"|(?:swap|switch|flip|reverse) (?:them|those|these|the two)(?: (?:a?round|over))?"
+    r"|(?:it'?s|that'?s|is|was) (?:reversed|backwards|swapped|flipped))\b"
+    r"|[说說记記写寫搞弄讲講](?:刚好|正好|全)?(?:[反倒]|颠倒|顛倒)了?"
+    r"|(?:刚好|正好|^\W*(?:[哎呀额呃啊哦]+\W*)?)(?:(?:相?反|颠倒|顛倒|倒过来)了?)+\W*$"
+    r"|反过来|反過來|倒过来才对|[对對互调調][换換]一?下|(?:俩|两个|兩個)[^，,。]{0,3}(?:[反混]了|[换換]过来|颠倒)",
+    re.IGNORECASE,
+)
+_FILLS_ZH: Final = re.compile("[哎呀额呃啊哦噢嗯不对我又刚才了]")
+_FEW: Final = 3  # words
+
+
+def only_swaps(message: str) -> bool:
+    """Whether a message says that two things were taken for each other, and no more: "oops, other
+    way round", 哎说反了."""
+    rest = _SWAPS.sub(" ", message)
+    told = re.search(r"[\d\u4e00-\u9fff]", _FILLS_ZH.sub("", rest)) is not None
+    return rest != message and not told and len(re.findall(r"[\w']+", rest)) <= _FEW

@@ -126,10 +126,6 @@ _SPEAKS_TO: Final = re.compile(
 _REPORTED: Final = re.compile(r"[我他她它][说說](?=[你您妳])[^，。！？,.!?\s]*")
 """我说你先把这题写完 tells what somebody was told: its "you" is not the one who reads."""
 _PRAISES: Final = re.compile("[写寫说說讲講答回译譯改][得的](?:很|真|挺|好|不错|不錯|蠻|蛮|太)")
-LISTS_WHAT: Final = re.compile(
-    r"[^.!?]*\b(?:all of (?:it|that|them)|the (?:whole )?lot)\W*", re.IGNORECASE
-)
-"""Behind a request it says what it means: "The home, Portugal, all of it." """
 OFF_RECORD: Final = re.compile(
     r"\W*(?:(?:ok|so|well|this is|just|strictly|totally|completely)\W+)*"
     r"(?:off the record|between (?:us|you and me)|not for the (?:record"

@@ -57,16 +57,3 @@ def is_idle(text: str) -> bool:
         return False
     screen = screen_chinese if chinese else screen_english
     return bool(screen.is_reaction(text))
-
-
-_ONLY_WHEN: Final = re.compile(
-    r"\W*(?:at|around|about|by|from) (?:\d{1,2}(?:[:.]\d\d)? ?(?:[ap]\.?m\.?|o['’]clock)?|noon"
-    r"|midnight)\W*"
-    r"|\W*in the (?:rain|dark|sun|snow|cold|heat)\W*",
-    re.IGNORECASE,
-)
-
-
-def says_only_when(text: str) -> bool:
-    """Whether it has a time or the weather and no more: beside other sentences that is nothing."""
-    return _ONLY_WHEN.fullmatch(text) is not None

@@ -67,13 +67,6 @@ _OTHERS: Final = re.compile(
     rf"|{_HIRED}|(?P<it>{_PET})){_CALLED}",
     re.IGNORECASE,
 )
-# "Arjun's mother": named by whose she is.
-_OF_NAMED: Final = re.compile(
-    rf"(?P<said>\b(?-i:(?P<whose>{_NAME}))['’]s"
-    rf" (?:(?P<her>{_HER})|(?P<him>{_HIM})|(?P<either>{_EITHER})))"
-    r"(?![\w-])",
-    re.IGNORECASE,
-)
 _TITLED: Final = re.compile(rf"\b(?P<name>{_TITLE.format(n='')} {_NAME})")
 _CALLING: Final = re.compile(
     rf"\b(?P<name>(?:the|a|an|that|this|some|one) (?:(?!my|our)[a-z]+ ){{0,2}}?(?:{_HIRED}|friend"
@@ -200,12 +193,8 @@ def pronouns(text: str) -> Iterator[tuple[int, Sex]]:
 def people(text: str) -> list[Person]:
     """The people and animals that are spoken of, each once however they are worded."""
     found: list[Person] = []
-    for pattern in (_PERSON, _OTHERS, _OF_NAMED, _TITLED):
+    for pattern in (_PERSON, _OTHERS, _TITLED):
         found += [_person(one, whole=pattern is _PERSON) for one in pattern.finditer(text)]
-    for one in _OF_NAMED.finditer(text):
-        whose = one["whose"]
-        if whose.casefold() not in _NO_NAMES:
-            found.append(Person(whose, whose, one.start(), one.end("whose")))
     found += [
         replace(_person(one, whole=False), said=f"my {_kin(one)}", name=_kin(one).casefold())
         for one in _BARE_KIN.finditer(text)
@@ -238,12 +227,11 @@ _CALLED_SO: Final = re.compile(r"(?:,|['’]s| is)? (?:called|named)(?= [A-Z])")
 
 def _person(one: re.Match[str], *, whole: bool) -> Person:
     parts = one.groupdict()
-    name = parts.get("name") or parts.get("said") or one[0]
-    at = one.end("whose") if parts.get("said") else one.start()
+    name = parts.get("name") or one[0]
     her = bool(parts.get("her") or parts.get("her1"))
     him = bool(parts.get("him") or parts.get("him1"))
     said = _CALLED_SO.sub("", one[0]) if whole else name
-    return Person(said, name, at, one.end(), her or not him, him or not her)
+    return Person(said, name, one.start(), one.end(), her or not him, him or not her)
 
 
 def _kin(one: re.Match[str]) -> str:

@@ -30,7 +30,6 @@ from memograd.memory.reader.asked import (
     EVERYTHING,
     FORGETS,
     IDLE,
-    LISTS_WHAT,
     NOT_SAVED,
     OF_MEMORY,
     OFF_RECORD,
@@ -57,7 +56,7 @@ from memograd.memory.reader.held_back import (
     told_by_way_in,
     without_secrets,
 )
-from memograd.memory.reader.idle import is_idle, says_only_when
+from memograd.memory.reader.idle import is_idle
 from memograd.memory.reader.in_confidence import TOLD_ASIDE, left_open
 from memograd.memory.reader.parts import (
     asks,
@@ -234,12 +233,7 @@ class TrainedReader(Worths):
             called_so = called != bare_text
             if not setting.alone and keeps_talk_going(called, called=called_so, answers=answer):
                 continue
-            if len(sentences) > 1 and says_only_when(text):
-                continue
-            if forget and (
-                self._wishes(text, float(wish), may_ask, to_nobody, setting)
-                or LISTS_WHAT.fullmatch(text)
-            ):
+            if forget and self._wishes(text, float(wish), may_ask, to_nobody, setting):
                 continue
             # What begins a longer message is worded as an answer, but must be worth keeping by
             # itself: people often leave a question unanswered.
