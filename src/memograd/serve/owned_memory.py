@@ -24,6 +24,7 @@ from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import SCOPE_FIELDS, Scope
 from memograd.memory.results import entity_results, history_result, item_result
 from memograd.memory.search.paging import Page
+from memograd.memory.write.calls import NOTHING_SAID
 from memograd.serve.access import Access, AccessLog
 from memograd.serve.identity import Identity
 from memograd.serve.keys import Right, owner_field
@@ -40,9 +41,6 @@ OPERATIONS: Final = frozenset(
 
 READ_TOGETHER: Final = 500
 """Events of the journal, for a page of operations: never all that an owner has."""
-
-# Whoever sends nothing has lost it on the way, and would take "nothing was worth keeping" for it.
-NOTHING_SAID: Final = "What was sent to be remembered is empty: send a text."
 
 
 class OwnedMemory:
