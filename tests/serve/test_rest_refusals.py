@@ -16,6 +16,9 @@ from asked import Serving
         ("POST", "/memories", {"content": b'{"messages": NaN}'}, 422, "JSON"),
         ("POST", "/memories", {"content": b"[" * 200_000}, 422, "JSON"),
         ("POST", "/memories", {"content": b'{"messages": "\xff"}'}, 422, "JSON"),
+        ("POST", "/memories", {"content": b'{"messages": "\xed\xa0\x80"}'}, 422, "not UTF-8"),
+        ("POST", "/memories", {"content": '{"messages": "a"}'.encode("utf-16")}, 422, "not UTF-8"),
+        ("POST", "/memories", {"content": b'\xef\xbb\xbf{"messages": "a"}'}, 400, "needs an owner"),
         ("POST", "/memories", {"json": {"messages": "Hi"}}, 400, "needs an owner"),
         ("POST", "/memories", {"json": {"messages": "Hi", "user_id": " "}}, 400, "not be empty"),
         ("POST", "/memories", {"json": {"messages": "Hi", "usr_id": "a"}}, 422, "usr_id"),
@@ -74,6 +77,17 @@ from asked import Serving
             "reranker",
         ),
         ("GET", "/memories?user_id=a&cursor=zzz", {}, 400, "cursor"),
+        *(
+            (method, path, {}, 422, "The address is not UTF-8")
+            for method, path in (
+                ("GET", "/memories?user_id=%ff%fe"),
+                ("DELETE", "/memories?user_id=a&%ed%a0%80=b"),
+                ("DELETE", "/v1/memories/?user_id=%C3"),
+                ("DELETE", "/entities/user/%ff"),
+                ("DELETE", "/v2/entities/user/a%C3%28b/"),
+                ("GET", "/memories/%80"),
+            )
+        ),
         ("GET", "/memories/unknown", {}, 404, "no memory"),
         ("GET", "/memories/%00", {}, 404, "no memory"),
         ("GET", "/memories/unknown/history", {}, 404, "no memory"),
