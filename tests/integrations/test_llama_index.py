@@ -118,7 +118,7 @@ roles = st.sampled_from(["user", "user", "assistant", "tool", "system"])
 messages = st.builds(lambda role, text: (role, text), roles, texts)
 steps = st.one_of(
     messages,
-    st.lists(messages, max_size=4),
+    st.lists(messages, min_size=1, max_size=4),
     st.sampled_from(["get", "ask", "reset", "empty"]),
 )
 
