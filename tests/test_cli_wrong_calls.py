@@ -27,6 +27,19 @@ WRONG = [
     ("memory reindex --path memory", "There is no memory in memory"),
     ("memory add hello --path memory", "A memory needs an owner"),
     ("memory add hello --path memory --user ''", "user_id must not be empty"),
+    ("memory add '' --user a --path memory", "What was sent to be remembered is empty"),
+    ("memory add ' \u3000' --user a --path memory --json", "remembered is empty: send a text"),
+    ("memory add --file silent.json --user a --path memory", "remembered is empty: send a text"),
+    ("memory add '\udcff' --user a --path memory", "message 1 is not valid Unicode"),
+    ("memory add hello --user '\udcff' --path memory", "user_id is not valid Unicode"),
+    (r"""memory add a --user a --metadata '{"a": "\ud800"}' --path memory""", "in metadata is not"),
+    ("memory add hello --user a --at soon --path memory", "timestamp is 'soon'"),
+    ("memory add hello --user a --until soon --path memory", "soon"),
+    ("memory add hello --user a --kind odd --path memory", "There is no kind 'odd'"),
+    ("memory add hello --user a --request-id '' --path memory", "request_id must not be empty"),
+    ("memory add hello --user a --category ' ' --path memory", "a list of names"),
+    ("memory add hello --user a --policy none --path memory", "none"),
+    ("memory import cut.jsonl --path memory", "Line 3 of cut.jsonl is not an event"),
     ("memory import none.jsonl --path memory", "none.jsonl cannot be read"),
     ("memory import folder --path memory", "folder cannot be read: Is a directory"),
     ("memory import file --path memory", "was not made by memograd's export"),
@@ -62,6 +75,14 @@ def here(bare_environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(folder)
     Path("folder").mkdir()
     Path("file").write_text("nothing of ours\n")
+    Path("silent.json").write_text('[{"role": "user", "content": " "}]')
+    added = {
+        **{"uid": "u1", "recorded_at": "2024-05-07T10:00:00+00:00", "kind": "NONE", "before": None},
+        **{"user_id": "a", "subject": "s1", "actor": "user", "reason": "", "erased": False},
+        "after": {"text": "tea"},
+    }
+    head = {"format": "memograd-journal", "version": 1}
+    Path("cut.jsonl").write_text("\n".join([json.dumps(head), json.dumps(added), "{"]))
     rows = [{"prompt": f"count: {number}", "answer": str(number)} for number in range(6)]
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder

@@ -87,6 +87,21 @@ def test_one_host_and_at_most_one_origin() -> None:
     assert asked(("Host", "localhost"), ("Origin", "https://localhost:3000"))[0] == 200
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Authorization", "X-Api-Key", "X-Memograd-Token", "X-Memograd-Owner"),
+        *("Idempotency-Key", "Last-Event-Id"),
+    ],
+)
+def test_who_asks_and_what_for_is_said_once(name: str) -> None:
+    once = [("Host", "localhost"), (name, "a")]
+    assert asked(*once)[0] == 200
+    for second in ("a", "b", ""):
+        told = (403, {"error": f"A request has one {name} header at most."})
+        assert asked(*once, (name.lower(), second)) == told
+
+
 def test_the_address_that_was_connected_to_is_answered_and_its_neighbour_is_not() -> None:
     assert asked(("Host", "10.0.0.7:8321"), server="10.0.0.7")[0] == 200
     assert asked(("Host", "[fd00::7]"), server="fd00::7")[0] == 200

@@ -198,12 +198,16 @@ def test_a_file_that_another_store_is_making_is_waited_for(tmp_path: Path, monke
     """SQLite itself refuses at once, now and then, when two switch one new file to its log."""
     refused: list[str] = []
 
-    class Busy(sqlite3.Connection):
+    class BusyCursor(sqlite3.Cursor):
         def execute(self, sql: str, *given: Any) -> sqlite3.Cursor:
             if "journal_mode" in sql and len(refused) < 2:
                 refused.append(sql)
                 raise sqlite3.OperationalError("database is locked")
             return super().execute(sql, *given)
+
+    class Busy(sqlite3.Connection):
+        def cursor(self, factory: Any = BusyCursor) -> sqlite3.Cursor:
+            return super().cursor(factory)
 
     connect = sqlite3.connect
     monkeypatch.setattr(
@@ -274,6 +278,7 @@ def test_keys_are_not_in_the_files(tmp_path) -> None:
         ("sqlite:///{tmp}/no/traces.db", "does not exist"),
         ("sqlite:///{tmp}/other.db", "tables of something else"),
         ("sqlite:///{tmp}/text.db", "could not be"),
+        ("sqlite:///{tmp}/byte.db", "a file with one byte stands there"),
         ("sqlite:///{tmp}/new.db", "have the format 99"),
     ],
 )
@@ -281,14 +286,17 @@ def test_what_cannot_be_opened_is_refused_in_a_sentence(tmp_path, url: str, said
     other = sqlite3.connect(tmp_path / "other.db")
     other.execute("CREATE TABLE things (a)")
     other.close()
+    (tmp_path / "byte.db").write_bytes(b"x")
     (tmp_path / "text.db").write_text("no database " * 100)
     TraceStore(f"sqlite:///{tmp_path}/new.db").close()
     newer = sqlite3.connect(tmp_path / "new.db")
     newer.execute("UPDATE trace_meta SET value = '99'")
     newer.commit()
     newer.close()
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     with pytest.raises(BadInput, match=said):
         TraceStore(url.format(tmp=tmp_path))
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
 def test_a_store_of_the_first_format_is_brought_up(tmp_path) -> None:

@@ -19,12 +19,15 @@ from agent_framework import (
     InMemoryHistoryProvider,
     Message,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memograd.integrations.agent_framework import MemoryContextProvider
 from memograd.memory import Memory
 from memograd.memory.search.context import CLOSING, OPENING
 
 USERS = (f"user-{number}" for number in itertools.count())
+FAILS = "the model's server is away"
 
 
 class ScriptedClient(BaseChatClient[Any]):
@@ -38,6 +41,8 @@ class ScriptedClient(BaseChatClient[Any]):
         self, *, messages: Sequence[Message], stream: bool, options: Mapping[str, Any], **_: Any
     ) -> ChatResponse:
         self.saw.append([(str(one.role), one.text) for one in messages])
+        if self.answers[0] == FAILS:
+            raise RuntimeError(self.answers.pop(0))
         return ChatResponse(messages=[Message("assistant", [self.answers.pop(0)])])
 
 
@@ -65,6 +70,61 @@ def test_it_hears_what_their_own_history_hears_and_recalls_it_elsewhere(memory: 
     assert role == "user" and asked == ("user", "Where do I live?")
     assert "Lisbon" in told.partition(OPENING)[2].partition(CLOSING)[0]
     assert not any(OPENING in text for _, text in heard)  # what was recalled is not heard again
+
+
+texts = st.sampled_from(
+    ["I live in Lisbon.", "我对花生过敏。", "Thanks!", "", " \n", "Where do I live?"]
+)
+roles = st.sampled_from(["user", "user", "user", "assistant", "system", "tool"])
+runs = st.tuples(
+    st.integers(0, 1),  # whose
+    st.integers(0, 1),  # in which of their sessions
+    st.lists(st.tuples(roles, texts), min_size=1, max_size=3),
+    st.sampled_from(["Nice.", "好的。", " ", FAILS]),
+)
+
+
+@settings(max_examples=12)
+@given(talk=st.lists(runs, max_size=8))
+def test_any_talk_is_heard_as_their_own_history_hears_it(memory: Memory, talk: list[Any]) -> None:
+    """Two users with two sessions each, whose runs are mixed and now and then fail."""
+    users = [next(USERS), next(USERS)]
+    theirs = InMemoryHistoryProvider()
+    sessions = [[AgentSession(), AgentSession()] for _ in users]
+    expected: list[list[tuple[str, str]]] = [[], []]
+    client = ScriptedClient(*(answer for *_, answer in talk))
+    agents = [
+        Agent(
+            client=client,
+            context_providers=[theirs, MemoryContextProvider(memory, user_id=user)],
+        )
+        for user in users
+    ]
+
+    def kept(session: AgentSession) -> list[Message]:
+        return list(session.state.get(theirs.source_id, {}).get("messages", []))
+
+    async def run() -> None:
+        for who, which, said, answer in talk:
+            session = sessions[who][which]
+            before = len(kept(session))
+            asked = [Message(role, [text]) for role, text in said]
+            try:
+                await agents[who].run(asked, session=session)
+            except RuntimeError:
+                assert answer == FAILS
+            new = [(str(one.role), one.text) for one in kept(session)[before:]]
+            expected[who] += [
+                (role, text) for role, text in new if role in ("user", "assistant") and text.strip()
+            ]
+            told = "\n".join(text for _, text in client.saw[-1] if OPENING in text)
+            if not any("Lisbon" in text for _, text in expected[who]):
+                assert "Lisbon" not in told  # the other one's
+
+    asyncio.run(run())
+    for user, heard in zip(users, expected, strict=True):
+        turns = memory.store.states.current(f"user:{user}").turns
+        assert [(turn.role, turn.text) for turn in turns] == heard
 
 
 def test_nobody_is_told_of_others_and_instructions_stay_data(memory: Memory) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 pytest.importorskip("llama_index.core", reason="needs the extra llama-index")
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import Memory as LlamaMemory
@@ -99,6 +101,69 @@ def test_it_hears_what_their_own_block_hears(memory: Memory) -> None:
     assert [(turn.role, turn.text) for turn in turns] == expected
     shown = whole.get(input="Where do I live?")[0].content or ""
     assert "Lisbon" in shown.partition(OPENING)[2].partition(CLOSING)[0]
+
+
+texts = st.sampled_from(
+    [
+        "My cat is called Kimi.",
+        "我对花生过敏。",
+        "I play tennis on Sundays.",
+        "Yes.",
+        "",
+        " \n",
+        "好 " * 40,
+    ]
+)
+roles = st.sampled_from(["user", "user", "assistant", "tool", "system"])
+messages = st.builds(lambda role, text: (role, text), roles, texts)
+steps = st.one_of(
+    messages,
+    st.lists(messages, min_size=1, max_size=4),
+    st.sampled_from(["get", "ask", "reset", "empty"]),
+)
+
+
+@settings(max_examples=12)
+@given(
+    talk=st.lists(st.tuples(st.integers(0, 1), steps), max_size=14),
+    limit=st.integers(10, 80),
+    flush=st.integers(1, 40),
+)
+def test_any_talk_gives_both_blocks_the_same(
+    memory: Memory, talk: list[Any], limit: int, flush: int
+) -> None:
+    """Whatever is put, read and reset in between: each message that no longer fits, once, in order,
+    to its own user's memory, but for instructions and what is blank."""
+    users = [next(USERS), next(USERS)]
+    theirs = [VectorMemoryBlock(vector_store=Kept(), embed_model=Same()) for _ in users]
+    wholes = [
+        LlamaMemory.from_defaults(
+            token_limit=limit,
+            token_flush_size=flush,
+            chat_history_token_ratio=0.5,
+            memory_blocks=[block, MemogradBlock(memory, user_id=user)],
+            tokenizer_fn=words,
+        )
+        for user, block in zip(users, theirs, strict=True)
+    ]
+    for who, step in talk:
+        whole = wholes[who]
+        if isinstance(step, tuple):
+            whole.put(ChatMessage(role=step[0], content=step[1]))
+        elif isinstance(step, list):
+            whole.put_messages([ChatMessage(role=role, content=text) for role, text in step])
+        elif step == "reset":
+            whole.reset()
+        elif step == "empty":
+            whole.put(ChatMessage(role="assistant", content=None))
+        else:
+            whole.get(input="What is my cat called?" if step == "ask" else None)
+    for user, block in zip(users, theirs, strict=True):
+        handed = "\n".join(node.text for node in block.vector_store.nodes)
+        found = re.findall(r"<message role='(\w+)'>(.*?)</message>", handed, flags=re.DOTALL)
+        expected = [(role, text) for role, text in found if role != "system" and text.strip()]
+        turns = memory.store.states.current(f"user:{user}").turns
+        assert [(turn.role, turn.text) for turn in turns] == expected
 
 
 def test_what_is_remembered_is_data_of_its_owner(memory: Memory) -> None:

@@ -48,3 +48,11 @@ def serve(memory: Memory, **settings: Any) -> Serving:
     """
     app = create_app(memory, ServeSettings(**{"token": ADMIN, **settings}))
     return Serving(memory, app, TestClient(app, base_url="http://localhost"))
+
+
+def added(serving: Serving, text: Any, secret: str = ADMIN, **body: Any) -> str:
+    """The id of what was just remembered word for word."""
+    body = {"messages": text, "infer": False, **body}
+    answer = serving.ask("POST", "/memories", secret, json=body)
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["results"][0]["id"])

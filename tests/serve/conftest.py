@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asked import Serving, serve
+from asked import ADMIN, Serving, serve
 
 from memograd.memory import Memory
+from memograd.serve.app import create_app
+from memograd.serve.served import Served, ServeSettings
+from memograd.web.running import running
 
 
 @pytest.fixture
@@ -56,6 +59,14 @@ def served_empty(tmp_path_factory: pytest.TempPathFactory, trigrams: Any) -> Ite
 def serving(make_serving: Callable[..., Serving]) -> Serving:
     """A served empty memory."""
     return make_serving()
+
+
+@pytest.fixture
+def served(open_memory: Callable[..., Memory]) -> Iterator[tuple[str, Served]]:
+    """Where a server over a real port takes MCP, and what it serves."""
+    app = create_app(open_memory(), ServeSettings(token=ADMIN))
+    with running(app) as address:
+        yield f"{address}/mcp", app.state.served
 
 
 @pytest.fixture(scope="module")

@@ -147,10 +147,38 @@ def test_every_filter_of_the_client_finds_what_it_means(host: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("filters", "left"),
+    [
+        ({"user_id": "ann"}, "3"),
+        ({"AND": [{"user_id": "ann"}, {"metadata": {"city": "Rome"}}]}, "23"),
+        ({"user_id": "ann", "metadata": {"said": 'a "b" \' \\ 小红', "sure": True}}, "13"),
+        ({"user_id": "*", "memory_ids": []}, "123"),
+        ({"user_id": {"in": ["ann", "bob"]}, "metadata.stars": {"gt": 3.5}}, "123"),
+        ({"user_id": "ann", "metadata.sure": None}, "23"),
+    ],
+)
+def test_delete_all_forgets_what_its_filters_let_through(
+    host: str, filters: dict[str, Any], left: str
+) -> None:
+    client = mem0.MemoryClient(api_key=ADMIN, host=host)
+    said = {"said": 'a "b" \' \\ 小红', "sure": True}
+    for number, (user, labels) in enumerate(
+        (("ann", {"city": "Rome"}), ("ann", said), ("bob", {"city": "Rome"})), start=1
+    ):
+        client.add(f"Note {number}.", user_id=user, infer=False, metadata=labels)
+    assert client.delete_all(filters=filters)["deleted"] == 3 - len(left)
+    listed = client.get_all(filters={})["results"]
+    assert "".join(sorted(one["memory"][5] for one in listed)) == left
+
+
+@pytest.mark.parametrize(
     "call",
     [
         lambda client: client.get_all(filters={"OR": [{"user_id": "a"}, {"app_id": "*"}]}),
         lambda client: client.delete_all(app_id="a"),
+        lambda client: client.delete_all(filters={"app_id": "a"}),
+        lambda client: client.delete_all(user_id="a", filters={"OR": [{"app_id": "a"}]}),
+        lambda client: client.delete_users(app_id="a"),
         lambda client: client.create_memory_export(schema="{}"),
         lambda client: client.get_memory_export(user_id="alice"),
         lambda client: client.get_summary(),

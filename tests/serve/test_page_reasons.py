@@ -32,6 +32,7 @@ def test_what_a_chat_model_gave_as_its_reason_stays() -> None:
     ("kept", "chinese"),
     [
         ("purged on request", "应要求抹除"),
+        ("purged where the export was made", "在导出它的记忆里已被抹除"),
         ("ADD has probability 0.97.", "ADD 的概率为 0.97。"),
         (
             "It was corrected: I ski. (decided by rules: policy:v1 was only 40% sure)",

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 import httpx
 import pytest
@@ -124,6 +125,8 @@ def a_call(draw: random.Random, me: Party, everybody: list[Party]) -> tuple[str,
     ]
     rare: list[tuple[str, str, Any]] = [
         ("DELETE", f"/memories?{query}", None),
+        ("DELETE", f"/v1/memories/?{urlencode({'filters': json.dumps(some_filters(draw))})}", None),
+        ("DELETE", f"/v1/memories/?{urlencode({'filters': repr(some_filters(draw))})}", None),
         ("DELETE", f"/v2/entities/user/{draw.choice(IDS[:3])}/", None),
         ("POST", "/purge", {"memory_id": an_id}),
         ("POST", "/purge", some_ids(draw)),

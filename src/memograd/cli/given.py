@@ -103,10 +103,15 @@ def open_memory(
 
 def check_memory(chosen: MemorySettings) -> None:
     """Raise BadInput where the settings name no memory that is there; makes none."""
-    if not chosen.journal_url and not (chosen.path / "journal.db").is_file():
+    if not there_is(chosen):
         raise BadInput(
             f"There is no memory in {chosen.path}: add something to it first, or give --path."
         )
+
+
+def there_is(chosen: MemorySettings) -> bool:
+    """Whether the settings name a memory that is there, as far as a folder can tell."""
+    return bool(chosen.journal_url) or (chosen.path / "journal.db").is_file()
 
 
 def json_object(text: str | None, option: str, example: str) -> dict[str, Any] | None:

@@ -80,23 +80,22 @@ def add(
     json: given.AsJson = False,
 ) -> None:
     """Remember what matters in a text or in chat messages."""
-    from memograd.memory import Scope
+    from memograd.memory.write.calls import check_call
 
-    said, labels = given.messages(text, file), given.metadata(metadata)
-    ids = given.ids(user, agent, run)
-    Scope(**ids)  # nobody's memory is not made
+    said = given.messages(text, file)
+    call: dict[str, Any] = {
+        **given.ids(user, agent, run),
+        "infer": not verbatim,
+        "timestamp": at,
+        "expiration_date": until,
+        "kind": kind,
+        "categories": category or (),
+        "metadata": given.metadata(metadata),
+        "request_id": request_id,
+    }
+    check_call(said, call)  # what is refused makes no memory
     with given.open_memory(path, make=True, policy=policy, defer_below=defer_below) as memory:
-        result = memory.add(
-            said,
-            **ids,
-            infer=not verbatim,
-            timestamp=at,
-            expiration_date=until,
-            kind=kind,
-            categories=category or (),
-            metadata=labels,
-            request_id=request_id,
-        )
+        result = memory.add(said, **call)
     if json:
         show.as_json(result)
     else:

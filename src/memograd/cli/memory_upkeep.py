@@ -123,7 +123,11 @@ def import_(
     """Take over what export wrote; twice changes nothing."""
     from memograd.memory.write.transfer import read_events
 
-    next(read_events(file), None)  # what is no export makes no memory
+    events = read_events(file)  # what is no export makes no memory
+    next(events, None)
+    if not given.there_is(given.settings(path)):
+        for _ in events:
+            pass
     with given.open_memory(path, make=True) as memory:
         count = memory.import_(file)
     if json:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memograd.config import MemorySettings
-from memograd.errors import BadInput, MemogradError
+from memograd.errors import BadInput, MemogradError, Unfinished
 from memograd.memory.arguments import check_text, checked_count, checked_id, checked_ids
 from memograd.memory.filters import parse_filter, scope_filter
 from memograd.memory.journal import Journal
@@ -221,12 +221,20 @@ class MemoryUpkeep:
     def import_(self, path: Path | str) -> int:
         """Take over what `export` wrote; returns how many events were new.
 
-        Importing twice changes nothing. Raises BadInput, having changed nothing, when a line of the
-        file is not an event.
+        Importing twice changes nothing. What was purged there is erased here, too, as by `purge`.
+        Raises BadInput, having changed nothing, when a line of the file is not an event, and where
+        a user was purged there of whom something was told here alone.
         """
         from memograd.memory.write.transfer import import_journal
 
-        return import_journal(self.store, Path(path))
+        try:
+            done = import_journal(self.store, Path(path))
+        except Unfinished:
+            self.recall.after_purge()
+            raise
+        if done.erased:
+            self.recall.after_purge()
+        return done.new
 
 
 def reindex(settings: MemorySettings, embedder: Embedder | None = None) -> dict[str, Any]:

@@ -4,6 +4,9 @@
     {"memory_ids": ["a", "b"]}          {"id": ["a", "b"]}
     {"keywords": {"contains": "tea"}}   {"text": {"contains": "tea"}}
 
+mem0's client writes a filter into an address as Python shows a dictionary, `{'user_id': 'a'}`;
+`in_an_address` reads that, and JSON.
+
 An application may have metadata of its own called `memory_ids` or `keywords`; that is looked at
 too. Invariants: a filter without such words is given back as it is; `app_id`, which no memory has,
 is refused and never passed over; `metadata.app_id` is the application's own and as good as any.
@@ -11,11 +14,14 @@ is refused and never passed over; `metadata.app_id` is the application's own and
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from memograd.memory.filters.filter import OPERATORS
-from memograd.serve.refusals import NotOffered
+from memograd.serve.refusals import NotOffered, Unprocessable
+from memograd.web.strict_json import checked_body
 
 OURS: Final = {"memory_ids": "id", "keywords": "text"}
 _JOINTS: Final = ("AND", "OR", "NOT")
@@ -27,6 +33,28 @@ def in_our_words(filters: Mapping[str, Any]) -> Mapping[str, Any]:
     if members == [{name: value} for name, value in filters.items()]:
         return filters
     return members[0] if len(members) == 1 else {"AND": members}
+
+
+def in_an_address(text: str) -> dict[str, Any]:
+    """The filter that a parameter of an address says. Raises `Unprocessable` where it says none."""
+    try:
+        said = checked_body(_as_json(text).encode("utf-8", "surrogatepass"))
+    except json.JSONDecodeError:
+        said = None
+    if not isinstance(said, dict):
+        raise Unprocessable('filters must be a JSON object, such as {"user_id": "alice"}.')
+    return said
+
+
+def _as_json(text: str) -> str:
+    """The text, or what it says in JSON where it is what Python shows of a JSON value."""
+    try:
+        value = ast.literal_eval(text)
+        said = json.dumps(value)
+        # Only what a program wrote: by hand, a name could stand there twice.
+        return said if repr(value) == text and json.loads(said) == value else text
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
 
 
 def _members(filters: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

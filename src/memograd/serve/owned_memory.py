@@ -24,6 +24,7 @@ from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.scope import SCOPE_FIELDS, Scope
 from memograd.memory.results import entity_results, history_result, item_result
 from memograd.memory.search.paging import Page
+from memograd.memory.write.calls import NOTHING_SAID
 from memograd.serve.access import Access, AccessLog
 from memograd.serve.identity import Identity
 from memograd.serve.keys import Right, owner_field
@@ -40,9 +41,6 @@ OPERATIONS: Final = frozenset(
 
 READ_TOGETHER: Final = 500
 """Events of the journal, for a page of operations: never all that an owner has."""
-
-# Whoever sends nothing has lost it on the way, and would take "nothing was worth keeping" for it.
-NOTHING_SAID: Final = "What was sent to be remembered is empty: send a text."
 
 
 class OwnedMemory:
@@ -292,6 +290,11 @@ class OwnedMemory:
 
     def operations(self, *, after: int, limit: int) -> list[Event]:
         """The journal's events behind a place, those of the operations only, the first `limit`."""
+        return self.operations_until(after=after, limit=limit)[0]
+
+    def operations_until(self, *, after: int, limit: int) -> tuple[list[Event], int]:
+        """`operations`, and the place up to which there are no more of them: raw turns may stand
+        behind the last one, and whoever asks again need not read these again."""
         self.identity.need(Right.read)
         journal = self._memory.store.journal
         found: list[Event] = []
@@ -301,14 +304,16 @@ class OwnedMemory:
             else:
                 page = journal.tail_all(after=after, limit=READ_TOGETHER)
             found += [event for event in page if event.kind in OPERATIONS]
+            after = page[-1].seq if page else after
             if len(page) < READ_TOGETHER:
                 break
-            after = page[-1].seq
-        found = found[:limit]
+        if len(found) >= limit:
+            found = found[:limit]
+            after = found[-1].seq
         if found:
             read = [(event.subject, event.scope.owner) for event in found if event.subject]
             self._note_read("operations", self.identity.owner, read)
-        return found
+        return found, after
 
     def last_operation(self) -> int:
         """The place of the newest event that the key may know of."""

@@ -23,6 +23,11 @@ from memograd.web.body_limit import Application, Receive, Scope, Send, refuse, s
 
 _SHOWN = 100
 _LOOKED_AT = (b"host", b"origin", b"content-length", b"transfer-encoding")
+_ONCE = (
+    *(b"authorization", b"x-api-key", b"x-memograd-token", b"x-memograd-owner"),
+    *(b"idempotency-key", b"last-event-id"),
+)
+"""Who asks, and what for: of two, a proxy before us may have looked at the other one."""
 _AUTHORITY = re.compile(
     r"(?:(?P<name>[\w.-]+)|\[(?P<address>[\da-f:.]+)\])(?::\d{0,5})?", re.A | re.I
 )
@@ -62,7 +67,7 @@ class HostCheck:
 
     def _problem(self, scope: Scope) -> str | None:
         """Why the request is not taken, in a sentence; None if it is."""
-        said: dict[bytes, list[str]] = {name: [] for name in _LOOKED_AT}
+        said: dict[bytes, list[str]] = {name: [] for name in (*_LOOKED_AT, *_ONCE)}
         for name, value in scope["headers"]:
             if name in said:
                 said[name].append(value.decode("latin-1"))
@@ -71,6 +76,9 @@ class HostCheck:
             return "A request says how long it is by Content-Length or by Transfer-Encoding alone."
         if len(said[b"host"]) != 1 or len(said[b"origin"]) > 1:
             return "A request needs one Host header, and has one Origin header at most."
+        for name in _ONCE:
+            if len(said[name]) > 1:
+                return f"A request has one {name.decode().title()} header at most."
         [host], origins = said[b"host"], said[b"origin"]
         if not self._accepts(_host_of(host), scope):
             return (

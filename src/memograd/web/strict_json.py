@@ -57,8 +57,13 @@ def checked_body(body: bytes) -> Any:
 
 
 def strictly(text: bytes | str) -> Any:
-    """The value of a text that every reader of JSON takes for the same; raises JSONDecodeError."""
+    """The value of a text that every reader of JSON takes for the same; raises JSONDecodeError.
+
+    Of bytes Python guesses whether they are UTF-16, and takes half a surrogate pair: here they are
+    UTF-8, as JSON between programs is.
+    """
     try:
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         return json.loads(
             text,
             parse_constant=_no_constant,

@@ -9,18 +9,18 @@ gone refuses, and that is an error at once. One behind a connection that was cut
 takes connections and says nothing, would be waited for until the operating system gives up, a
 quarter of an hour or never, and each call meanwhile holds a thread.
 
-Invariants: a place that cannot be used is one `BadInput` sentence; what was committed is there
-after `kill -9`; what a URL says of patience itself stands.
+Invariants: a place that cannot be used is one `BadInput` sentence, and what stands there is left
+to the byte; what was committed is there after `kill -9`; what a URL says of patience itself stands.
 """
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from sqlalchemy import create_engine, event
@@ -53,6 +53,19 @@ def patience(url: URL) -> dict[str, int]:
 WAIT_SECONDS: Final = 30.0
 
 
+def check_file(place: str, what: str) -> None:
+    """Raise BadInput for a file that SQLite would write over although something is in it.
+
+    It takes a file of one byte for an empty one. what: names it, before the place.
+    """
+    file = Path(place)
+    if file.is_file() and file.stat().st_size == 1:
+        raise BadInput(
+            f"{what} {place} could not be opened: a file with one byte stands there, which is no"
+            " database; name another file, or move that one away."
+        )
+
+
 class Tables(ABC):
     """Open tables, shared by all threads of the process."""
 
@@ -69,6 +82,8 @@ class Tables(ABC):
         self._url, self._read_only = url, read_only
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self.place = str(url.database) if self.is_sqlite else url.render_as_string()
+        if self.is_sqlite:
+            check_file(self.place, self.what)
         self._writer = threading.Lock()
         self._engine = self._create_engine()
         try:
@@ -81,6 +96,8 @@ class Tables(ABC):
                         lock = f"SELECT pg_advisory_xact_lock({self.creating_lock})"
                         connection.exec_driver_sql(lock)
                     self._create(connection)
+                if self.is_sqlite:
+                    self._use_write_ahead_log()  # only now: a file not ours stays as it is
         except MemogradError as error:
             self._engine.dispose()
             raise BadInput(str(error)) from error
@@ -135,6 +152,20 @@ class Tables(ABC):
         event.listen(engine, "connect", _prepare_to_read if self._read_only else _prepare)
         return engine
 
+    def _use_write_ahead_log(self) -> None:
+        """Switch the file to a write-ahead log, which it remembers."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        with self._explained("opened"), self._engine.connect() as connection:
+            while True:
+                try:
+                    connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+                    break
+                except DBAPIError as error:
+                    # SQLite does not wait here by itself when several processes open a new file.
+                    if "locked" not in str(error.orig) or time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.02)
+
     @contextmanager
     def _explained(self, done: str) -> Iterator[None]:
         try:
@@ -152,16 +183,6 @@ class Tables(ABC):
 def _prepare(connection: Any, _record: object) -> None:
     # The driver's own transaction control would begin transactions late and read-only.
     connection.isolation_level = None
-    deadline = time.monotonic() + WAIT_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            break
-        except sqlite3.OperationalError as error:
-            # SQLite does not wait here by itself when several processes open a new file at once.
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
 

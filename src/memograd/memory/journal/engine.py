@@ -39,7 +39,7 @@ from sqlalchemy.sql.schema import Table
 
 from memograd.errors import BadInput, MemogradError
 from memograd.memory.journal.schema import META, METADATA, SCHEMA_VERSION, VERSION_KEY
-from memograd.web.tables import patience
+from memograd.web.tables import check_file, patience
 
 WAIT_SECONDS: Final = 30.0  # for another writer; `?timeout=` in an SQLite URL changes it
 DECIDING_SECONDS: Final = 30.0
@@ -73,6 +73,8 @@ class Database:
         self.place = (
             str(self._url.database) if self.is_sqlite else self._url.render_as_string()
         )  # a password is not shown
+        if self.is_sqlite:
+            check_file(self.place, "The journal")
         self.closed = False
         self._writer = threading.Lock()
         self._wait = WAIT_SECONDS

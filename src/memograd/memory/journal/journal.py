@@ -16,13 +16,14 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import uuid4
 
-from sqlalchemy import bindparam, case, delete, func, select
+from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.engine import URL, Connection
 
 from memograd.errors import BadInput, MemogradError, Unfinished
-from memograd.memory.journal import past, purge, transfer
+from memograd.memory.journal import past, purge, transfer, who
 from memograd.memory.journal.engine import Database
 from memograd.memory.journal.fit import BATCH, Conflict, check_embedder, check_expected, check_fit
+from memograd.memory.journal.purge import Behind
 from memograd.memory.journal.rows import (
     DERIVED_COLUMNS,
     EVENT_COLUMNS,
@@ -35,11 +36,10 @@ from memograd.memory.journal.rows import (
     to_derived,
     to_events,
     to_micros,
-    to_moment,
     to_row,
 )
 from memograd.memory.journal.schema import DERIVED, EVENTS, META, VERSION_KEY
-from memograd.memory.records.events import Event, EventKind, NewEvent
+from memograd.memory.records.events import Event, NewEvent
 from memograd.memory.records.scope import Scope
 
 logger = logging.getLogger(__name__)
@@ -290,42 +290,19 @@ class Journal:
         run_id: str | None = None,
     ) -> list[str]:
         """The owners with an event under exactly these ids (None: any), sorted."""
-        query = select(EVENTS.c.owner).distinct()
-        if user_id is not None:  # a user owns all that bears the id, so one event is enough
-            query = select(EVENTS.c.owner).where(EVENTS.c.owner == f"user:{user_id}").limit(1)
-        if agent_id is not None:
-            query = query.where(EVENTS.c.agent_id == agent_id)
-        if run_id is not None:
-            query = query.where(EVENTS.c.run_id == run_id)
         with self._database.reading() as connection:
-            return sorted(connection.execute(query).scalars())
+            return who.owners(connection, user_id, agent_id, run_id)
 
     def owners_left(self) -> list[str]:
         """All owners but those of whom everything was purged, sorted."""
         with self._database.reading() as connection:
-            return past.owners_left(connection)
+            return who.owners_left(connection)
 
     def living(self, owner: str | None) -> list[tuple[Scope, int, datetime, datetime]]:
         """For each scope in which items were kept (an owner's; None: all): how many there are now,
         when the first was learnt, when the last one changed."""
-        # Within its owner an item is added once, and once more for every time it was deleted.
-        counted = case((EVENTS.c.kind == EventKind.ADD.value, 1), else_=-1)
-        step = case((EVENTS.c.kind == EventKind.UPDATE.value, 0), else_=counted)
-        told = EVENTS.c.recorded_at
-        user, agent, run = EVENTS.c.user_id, EVENTS.c.agent_id, EVENTS.c.run_id
-        kinds = [EventKind.ADD.value, EventKind.UPDATE.value, EventKind.DELETE.value]
-        query = (
-            select(user, agent, run, func.sum(step), func.min(told), func.max(told))
-            .where(EVENTS.c.kind.in_(kinds), EVENTS.c.erased.is_(False))
-            .group_by(user, agent, run)
-        )
-        if owner is not None:
-            query = query.where(EVENTS.c.owner == owner)
         with self._database.reading() as connection:
-            return [
-                (Scope(*ids), int(living), to_moment(first), to_moment(last))
-                for *ids, living, first, last in connection.execute(query)
-            ]
+            return who.living(connection, owner)
 
     def count_added(self, owners: Sequence[str] | None) -> int:
         """How many items these owners (None: all) were ever given: no fewer than they have now.
@@ -370,9 +347,7 @@ class Journal:
             purge.erase_owners(connection, owners, erased, actor=actor, reason=reason)
             rows = [to_row(event) for event in erased.tombstones]
             written = insert_rows(connection, rows, self._clock())
-            pending = erased.touched or bool(_meta(connection, [SCRUB_PENDING]))
-            if pending:  # noted with what is erased, so that no crash can come between
-                self._note(connection, {SCRUB_PENDING: uuid4().hex})
+            pending = self._note_scrub(connection, erased.touched)
         if pending:
             self._scrub(wait=True)
         return written
@@ -427,17 +402,35 @@ class Journal:
         """All events (of these owners) that are there now, in order, read bit by bit."""
         return transfer.export_events(self._database, owners)
 
-    def import_events(self, events: Iterable[Event]) -> int:
+    def import_events(
+        self, events: Iterable[Event], behind: Behind = lambda _, __: set()
+    ) -> transfer.Imported:
         """Take in events of another journal, all or nothing; returns how many were new.
 
         An event whose uid is here already is left as it is, so importing twice is safe. The events
         get new places behind all others, in the order given. `recorded_at` stays, unless it lies in
-        the future or before the owner's newest event; it is moved just that far then. A PURGE
-        among them is a record of what was erased there; it erases nothing here. Raises BadInput
-        for the first event that does not fit what is here and the events before it (as in
-        `append`), or gives an item of another owner to somebody.
+        the future or before the owner's newest event; it is moved just that far then. What was
+        purged there is erased here as by `purge`. behind: what goes with it, by the events of its
+        owner here. Raises BadInput for the first event that does not fit what is here and the
+        events before it (as in `append`), or gives an item of another owner to somebody, and where
+        an owner was purged whole there and something of it was told here alone; Unfinished as
+        `purge` does.
         """
-        return transfer.import_events(self._database, list(events), self._clock())
+        told = list(events)
+        with self._database.writing() as connection:
+            done = transfer.import_events(connection, told, self._clock(), behind)
+            pending = self._note_scrub(connection, done.erased)
+        if pending:
+            self._scrub(wait=True)
+        return done
+
+    def _note_scrub(self, connection: Connection, erased: bool) -> bool:
+        """Whether old bytes are to be removed, noted with what is erased, so that no crash can come
+        between."""
+        pending = erased or bool(_meta(connection, [SCRUB_PENDING]))
+        if pending:
+            self._note(connection, {SCRUB_PENDING: uuid4().hex})
+        return pending
 
     def _note(self, connection: Connection, pairs: Mapping[str, str]) -> None:
         rows = [{"key": key, "value": value} for key, value in pairs.items()]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import bindparam, exists, func, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.engine import Connection
 
 from memograd.memory.journal.fit import BATCH
@@ -38,17 +38,6 @@ _NTH_CHANGE = (
     .order_by(EVENTS.c.seq)
     .limit(1)
     .offset(bindparam("before"))
-)
-_LAST = select(func.max(EVENTS.c.seq)).group_by(EVENTS.c.owner)
-_OTHER = EVENTS.alias()
-_NOT_ERASED = select(EVENTS.c.owner).where(
-    EVENTS.c.seq.in_(_LAST),
-    (EVENTS.c.kind != EventKind.PURGE.value)
-    | exists().where(
-        _OTHER.c.owner == EVENTS.c.owner,
-        _OTHER.c.kind != EventKind.PURGE.value,
-        _OTHER.c.erased.is_(False),
-    ),
 )
 _BETWEEN: Final = (
     EVENTS.c.owner == bindparam("owner"),
@@ -97,11 +86,6 @@ class ChangedRecords:
 
     subjects: frozenset[str]
     everything: bool
-
-
-def owners_left(connection: Connection) -> list[str]:
-    """All owners, sorted, but for those of whom everything was purged."""
-    return sorted(connection.execute(_NOT_ERASED).scalars())
 
 
 def seq_at(connection: Connection, owner: str, moment: datetime) -> int:

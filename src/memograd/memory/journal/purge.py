@@ -6,7 +6,7 @@ holds what it said, and once `Database.scrub` has run, no file does either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 from memograd.errors import BadInput
 from memograd.memory.journal.rows import EVENT_COLUMNS, batches, to_events
 from memograd.memory.journal.schema import DERIVED, EVENTS
-from memograd.memory.records.events import Event, EventKind, NewEvent
+from memograd.memory.records.events import RECORDS, Event, EventKind, NewEvent
 from memograd.memory.records.items import content_hash
 from memograd.memory.records.scope import SCOPE_FIELDS, Scope
 from memograd.memory.records.turns import RawTurn
@@ -36,6 +36,11 @@ _DERIVED_OF_OWNER = select(DERIVED.c.content_hash).where(DERIVED.c.owner == bind
 _FORGET_OWNER = delete(DERIVED).where(DERIVED.c.owner == bindparam("whose"))
 _FORGET_ONE = _FORGET_OWNER.where(DERIVED.c.content_hash == bindparam("hash"))
 _OWNERS_OF = select(EVENTS.c.owner).where(EVENTS.c.subject == bindparam("subject")).distinct()
+
+REASON_THERE = "purged where the export was made"
+
+Behind = Callable[[Sequence[Event], set[str]], set[str]]
+"""What goes with subjects that are purged, by the events of their owner: the turns behind them."""
 
 
 @dataclass(slots=True)
@@ -113,6 +118,66 @@ def erase_owners(
             erased.touched = True
 
 
+def erase_as_there(
+    connection: Connection,
+    known: Mapping[str, Mapping[str, Any]],
+    new: Sequence[Mapping[str, Any]],
+    behind: Behind,
+) -> Erased:
+    """Erase here what another journal erased, within the caller's write transaction.
+
+    known, new: its rows whose uid is here, by uid, and those that are not. Erased are the events
+    that are erased there, all that is here of a subject that one of the new PURGEs names, with what
+    stands `behind` it, and whole owners. Raises BadInput, naming the owner, where all of an owner
+    was erased there and something of it was told here alone.
+    """
+    erased = Erased()
+    gone = {uid: row for uid, row in known.items() if row["erased"]}
+    purged = [row for row in new if row["kind"] == EventKind.PURGE.value]
+    for owner in dict.fromkeys(row["owner"] for row in (*gone.values(), *purged)):
+        events = to_events(connection.execute(_OF_OWNER, {"owner": owner}).all())
+        standing = [one for one in events if not one.erased and one.kind is not EventKind.PURGE]
+        named = {row["subject"] for row in purged if row["owner"] == owner}
+        if owner in named:
+            alone = sum(one.uid not in known for one in standing)
+            if alone:
+                raise BadInput(
+                    f"The export holds that all of {owner} was purged, and {alone} of its events"
+                    f" here are not in it: purge {owner} here first, or import it into a journal of"
+                    " its own."
+                )
+            connection.execute(_ERASE_OWNER, {"whose": owner})
+            connection.execute(_FORGET_OWNER, {"whose": owner})
+            erased.touched = erased.touched or bool(standing)
+            continue
+        uids = {
+            one.uid
+            for one in standing
+            if one.uid in gone and gone[one.uid]["subject"] == one.subject
+        }
+        subjects = named & {one.subject for one in standing}
+        subjects |= behind(events, subjects)
+        if not uids and not subjects:
+            continue
+        erased.touched = True
+        _erase_events(connection, owner, events, frozenset(subjects), uids)
+        # Whoever has these events in a state learns it by a PURGE behind them, as ever.
+        places = {one.subject: one.seq for one in events if one.kind is EventKind.PURGE}
+        unnamed = {
+            one.subject: one.scope
+            for one in standing
+            if (one.uid in uids or one.subject in subjects)
+            and one.kind not in RECORDS
+            and one.subject not in named
+            and max(places.get(one.subject, 0), places.get(owner, 0)) < one.seq
+        }
+        erased.tombstones += [
+            NewEvent(EventKind.PURGE, scope, subject, actor="user", reason=REASON_THERE)
+            for subject, scope in unnamed.items()
+        ]
+    return erased
+
+
 def texts_of(event: Event) -> Iterator[str]:
     """The texts of an event for which something may have been derived."""
     for contents in (event.before, event.after):
@@ -125,22 +190,28 @@ def texts_of(event: Event) -> Iterator[str]:
 
 
 def _erase_events(
-    connection: Connection, owner: str, events: Sequence[Event], subjects: frozenset[str]
+    connection: Connection,
+    owner: str,
+    events: Sequence[Event],
+    subjects: frozenset[str],
+    uids: Collection[str] = (),
 ) -> set[str]:
-    """Erase those of one owner's events that speak of the subjects, and what was derived.
+    """Erase those of one owner's events that speak of the subjects or bear one of the uids, and
+    what was derived.
 
     Derived texts that no event says may come from a fact that a manager put into other words, so
     they go too. Returns the subjects that there was something to erase for.
     """
     subjects |= _answers_from(events, subjects)
     spoken = {event.seq: _spoken_of(event, subjects) for event in events if not event.erased}
-    places = [place for place, about in spoken.items() if about]
+    gone = {event.seq for event in events if event.uid in uids}
+    places = [place for place, about in spoken.items() if about or place in gone]
     if places:
         connection.execute(_ERASE_ONE, [{"place": place} for place in places])
     kept = {
         content_hash(text)
         for event in events
-        if not spoken.get(event.seq)
+        if not spoken.get(event.seq) and event.seq not in gone
         for text in texts_of(event)
     }
     hashes = set(connection.execute(_DERIVED_OF_OWNER, {"owner": owner}).scalars()) - kept

@@ -1,14 +1,14 @@
 """Events from one journal to another.
 
-Invariant: importing an export, once or often, in whole or in parts, gives each event once, with its
-uid, contents and time.
+Invariants: importing an export, once or often, in whole or in parts, gives each event once, with
+its uid, contents and time; what was purged there is erased here too, and nothing else is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import func, insert, select
 from sqlalchemy.engine import Connection
@@ -16,9 +16,11 @@ from sqlalchemy.engine import Connection
 from memograd.errors import BadInput
 from memograd.memory.journal.engine import Database
 from memograd.memory.journal.fit import BATCH, misfit
+from memograd.memory.journal.purge import Behind, erase_as_there
 from memograd.memory.journal.rows import (
     EVENT_COLUMNS,
     batches,
+    insert_rows,
     to_events,
     to_micros,
     to_row,
@@ -47,23 +49,49 @@ def export_events(database: Database, owners: Sequence[str] | None) -> Iterator[
         after = events[-1].seq
 
 
-def import_events(database: Database, events: Sequence[Event], now: datetime) -> int:
-    """Write those events that are not here yet, all or nothing; returns how many."""
-    rows = {event.uid: _row(event) for event in events}
-    with database.writing() as connection:
-        for known in _known_uids(connection, list(rows)):
-            del rows[known]
-        new = list(rows.values())
-        _check_items(connection, new)
-        if (found := misfit(connection, new)) is not None:
-            raise BadInput(
-                f"The memory {found.why} what is here: both have changed since they were copied,"
-                " import it into a journal of its own."
-            )
-        _place(connection, new, to_micros(now))
-        if new:
-            connection.execute(insert(EVENTS), new)
-    return len(new)
+class Imported(NamedTuple):
+    """How many events were new, and whether anything was erased that was here."""
+
+    new: int
+    erased: bool
+
+
+def import_events(
+    connection: Connection, events: Sequence[Event], now: datetime, behind: Behind
+) -> Imported:
+    """Write those events that are not here yet, and erase what was erased there, within the
+    caller's write transaction.
+
+    behind: what goes with subjects that are purged. Raises BadInput; the caller's transaction is to
+    be given up then.
+    """
+    new = {event.uid: _row(event) for event in events}
+    known = {uid: new.pop(uid) for uid in [*_known_uids(connection, list(new))]}
+    rows = list(new.values())
+    erased = erase_as_there(connection, known, rows, behind)
+    _take_purged_away(rows)
+    _check_items(connection, rows)
+    if (found := misfit(connection, rows)) is not None:
+        raise BadInput(
+            f"The memory {found.why} what is here: both have changed since they were copied,"
+            " import it into a journal of its own."
+        )
+    insert_rows(connection, [to_row(event) for event in erased.tombstones], now)
+    _place(connection, rows, to_micros(now))
+    if rows:
+        connection.execute(insert(EVENTS), rows)
+    return Imported(len(rows), erased.touched)
+
+
+def _take_purged_away(rows: Sequence[dict[str, Any]]) -> None:
+    """Erase in new rows what a later one of them purges: files of several copies, joined."""
+    purged: set[tuple[str, str]] = set()
+    for row in reversed(rows):
+        owner = row["owner"]
+        if row["kind"] == EventKind.PURGE.value:
+            purged.add((owner, row["subject"]))
+        elif purged & {(owner, owner), (owner, row["subject"])}:
+            row |= {"before": None, "after": None, "reason": "", "erased": True}
 
 
 def _row(event: Event) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from memograd.errors import BadInput
 from memograd.memory.arguments import checked_labels, kind_of, one_of
 from memograd.memory.journal import AlreadyKnown
 from memograd.memory.journal.rows import to_json
+from memograd.memory.messages import Messages, say_nothing, to_local_moment, to_turns
 from memograd.memory.records.events import Event, NewEvent
 from memograd.memory.records.operations import OpKind
 from memograd.memory.records.scope import Scope, check_id
@@ -37,12 +38,12 @@ from memograd.memory.write.remember import learn, learn_verbatim, operations, ve
 
 if TYPE_CHECKING:
     from memograd.memory.manager import MemoryManager
-    from memograd.memory.messages import Messages
     from memograd.memory.reader import MemReader
 
 _REQUESTS: Final = uuid.UUID("7f1c2d5e-8a43-4c57-9b1d-6d656d6f7261")
 MOST_CHARACTERS: Final = 255
-
+# Whoever sends nothing has lost it on the way, and would take "nothing was worth keeping" for it.
+NOTHING_SAID: Final = "What was sent to be remembered is empty: send a text."
 
 TOGETHER: Final = 256  # calls in one transaction, at most
 
@@ -117,16 +118,32 @@ def call_keywords(given: Mapping[str, Any]) -> dict[str, Any]:
     """What `add` was given, checked. Raises BadInput as `add` does."""
     kind = kind_of(given.get("kind"), given.get("memory_type"))
     instructions = given.get("custom_instructions")
+    scope = Scope(given.get("user_id"), given.get("agent_id"), given.get("run_id"))
+    labels = checked_labels(
+        given.get("metadata"), kind, given.get("categories", ()), given.get("expiration_date")
+    )
+    to_json(labels.metadata, "metadata")
     return {
-        "scope": Scope(given.get("user_id"), given.get("agent_id"), given.get("run_id")),
-        "labels": checked_labels(
-            given.get("metadata"), kind, given.get("categories", ()), given.get("expiration_date")
-        ),
+        "scope": scope,
+        "labels": labels,
         "infer": given.get("infer", True),
         "timestamp": given.get("timestamp"),
         "prompt": one_of("prompt", given.get("prompt"), "custom_instructions", instructions),
         "request_id": given.get("request_id"),
     }
+
+
+def check_call(messages: Messages, given: Mapping[str, Any]) -> None:
+    """Raise BadInput where `add` would for these messages and keywords, or where they say nothing:
+    for who would make a memory for them first."""
+    if say_nothing(messages):
+        raise BadInput(NOTHING_SAID)
+    checked = call_keywords(given)
+    when = checked["timestamp"]
+    now = datetime.now(UTC)
+    to_turns(messages, heard_at=now if when is None else to_local_moment(when, "timestamp"))
+    if checked["request_id"] is not None:
+        _check_name(checked["request_id"])
 
 
 def carry_calls(

@@ -44,6 +44,16 @@ def purge_item(store: MemoryStore, item_id: str) -> dict[str, Any]:
     return {"items": len(items), "turns": len(turns), "owners": [owner]}
 
 
+def goes_with(told: Sequence[Event], subjects: set[str]) -> set[str]:
+    """What is purged together with these subjects of one owner, whose events these are: of an item
+    what was merged into it, the raw turns behind it and what was declined for its sake."""
+    whole = {e.subject for e in told if _whole(e) and e.kind in ITEM_EVENTS}
+    items = subjects & whole
+    items |= stands_for(told, items)
+    turns, refused = _behind(told, items)
+    return items | turns | refused
+
+
 def purge_scope(store: MemoryStore, scope: Scope) -> dict[str, Any]:
     """Purge everything under these ids, and under whatever other ids it was filed as well.
 

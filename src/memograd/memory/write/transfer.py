@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.errors import BadInput, MemogradError
+from memograd.memory.journal.transfer import Imported
 from memograd.memory.records.events import Event, EventKind
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.records.turns import RawTurn
 from memograd.memory.state.memory_state import NOT_READABLE
 from memograd.memory.state.store import MemoryStore
+from memograd.memory.text_caches import drop_texts
 from memograd.memory.write.answers import VERDICTS
+from memograd.memory.write.erase import goes_with
 from memograd.web.json_text import json_line
 
 logger = logging.getLogger(__name__)
@@ -71,13 +74,17 @@ def export_lines(store: MemoryStore, owners: Sequence[str] | None) -> Iterator[s
         yield json_line(event.to_json()) + "\n"
 
 
-def import_journal(store: MemoryStore, path: Path) -> int:
-    """Append the events of the file that the journal does not have yet; returns how many."""
+def import_journal(store: MemoryStore, path: Path) -> Imported:
+    """Append the events of the file that the journal does not have yet, and erase what was erased
+    there."""
     for _ in read_events(path):
         pass  # every line is checked before the first is taken over
-    count = store.journal.import_events(read_events(path))
-    store.states.forget()
-    return count
+    try:
+        return store.journal.import_events(read_events(path), goes_with)
+    finally:
+        store.states.forget()
+        store.texts.forget()  # something of it may have been erased
+        drop_texts()
 
 
 def read_events(path: Path) -> Iterator[Event]:

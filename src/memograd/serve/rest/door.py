@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated, Any, Final
+from urllib.parse import unquote_to_bytes
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
@@ -66,9 +67,20 @@ def router(tag: str) -> APIRouter:
 
 
 async def _owned(request: Request, identity: Asking) -> OwnedMemory:
+    _check_address(request)
     _check_query(request)
     served: Served = request.app.state.served
     return served.memory_of(identity, via="rest")
+
+
+def _check_address(request: Request) -> None:
+    """Raise `Unprocessable` for an address that is not UTF-8: what is no text in it would be read
+    as question marks, and somebody else may be called so."""
+    for part in (request.scope.get("raw_path", b""), request.scope["query_string"]):
+        try:
+            unquote_to_bytes(part).decode()
+        except UnicodeDecodeError:
+            raise Unprocessable("The address is not UTF-8: percent-encode its text.") from None
 
 
 def _check_query(request: Request) -> None:

@@ -88,7 +88,9 @@ async def _events(
     yield ": listening\n\n"
     while not served.ending.is_set():
         try:
-            found = await asyncio.to_thread(memory.operations, after=place, limit=BATCH)
+            found, place = await asyncio.to_thread(
+                memory.operations_until, after=place, limit=BATCH
+            )
             await check_known()  # last: a key may be revoked while they are read
         except Refused as error:
             yield f": {error.detail}\n\n"
@@ -101,7 +103,7 @@ async def _events(
             data = json_line(operation_json(event))
             yield f"id: {event.seq}\nevent: {event.kind.value}\ndata: {data}\n\n"
         if found:
-            place, silent = found[-1].seq, 0.0
+            silent = 0.0
             continue
         await asyncio.sleep(POLL_SECONDS)
         silent += POLL_SECONDS

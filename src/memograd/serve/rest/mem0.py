@@ -18,6 +18,7 @@ from fastapi import APIRouter, Query, Request
 from memograd.errors import BadInput
 from memograd.memory.records.scope import SCOPE_FIELDS
 from memograd.memory.results import item_result
+from memograd.serve.mem0_filters import in_an_address
 from memograd.serve.refusals import NotOffered
 from memograd.serve.rest.bodies import (
     Changes,
@@ -41,7 +42,8 @@ from memograd.serve.rest.door import (
 )
 from memograd.serve.served import Asking, Served
 
-EntityType = Literal["user", "agent", "run"]
+EntityType = Literal["user", "agent", "run", "app"]
+NO_APPS = "app_id is not offered: use agent_id."
 FIRST_PAGE = 100
 PROJECT = "memograd"
 
@@ -127,8 +129,10 @@ def server_routes(served: Served) -> APIRouter:
     @api.delete("/entities/{entity_type}/{entity_id:any_text}")
     def delete_entity(entity_type: EntityType, entity_id: str, memory: Door) -> Any:
         """Forget all memories of a user, an agent or a run; their history stays."""
-        ids = dict.fromkeys(SCOPE_FIELDS) | {f"{entity_type}_id": entity_id}
-        return {**memory.delete_all(ids=ids), "message": "Entity deleted"}
+        return {
+            **memory.delete_all(ids=_all_of(entity_type, entity_id)),
+            "message": "Entity deleted",
+        }
 
     return api
 
@@ -189,11 +193,15 @@ def client_routes(served: Served) -> APIRouter:
         agent_id: str | None = None,
         run_id: str | None = None,
         app_id: str | None = None,
+        filters: str | None = None,
     ) -> Any:
-        """Forget all memories of somebody."""
+        """Forget all memories of somebody, or those that `filters`, a JSON object, lets through."""
         if app_id is not None:
-            raise NotOffered("app_id is not offered: use agent_id.")
-        return memory.delete_all(ids={"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
+            raise NotOffered(NO_APPS)
+        ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+        return memory.delete_all(
+            ids=ids, filters=None if filters is None else in_an_address(filters)
+        )
 
     @api.get("/v1/memories/{memory_id}/")
     def get(memory_id: str, memory: Door) -> Any:
@@ -225,8 +233,8 @@ def client_routes(served: Served) -> APIRouter:
     @api.delete("/v2/entities/{entity_type}/{name:any_text}/")
     def delete_entity(entity_type: EntityType, name: str, memory: Door) -> Any:
         """Forget all memories of a user, an agent or a run."""
-        ids = dict.fromkeys(SCOPE_FIELDS) | {f"{entity_type}_id": name}
-        return {**memory.delete_all(ids=ids), "message": "Entity deleted successfully!"}
+        deleted = memory.delete_all(ids=_all_of(entity_type, name))
+        return {**deleted, "message": "Entity deleted successfully!"}
 
     @api.put("/v1/batch/")
     def update_several(asked: Changes, memory: Door) -> Any:
@@ -262,3 +270,11 @@ def client_routes(served: Served) -> APIRouter:
         return {"id": asked.memory_id, **said}
 
     return api
+
+
+def _all_of(entity_type: EntityType, name: str) -> dict[str, str | None]:
+    """The ids that an entity of mem0's names. Raises `NotOffered` for an app, which no memory
+    has."""
+    if entity_type == "app":
+        raise NotOffered(NO_APPS)
+    return {**dict.fromkeys(SCOPE_FIELDS), f"{entity_type}_id": name}
