@@ -180,7 +180,7 @@ def test_what_numpy_calls_true_is_a_number_as_true_is() -> None:
 
 
 def test_a_long_batch_is_not_listed_in_full() -> None:
-    with pytest.raises(RewardError, match="s1/r1 and 18 more"):
+    with pytest.raises(RewardError, match="s2/r2 and 17 more"):
         compute(returning([]), size=20)
 
 

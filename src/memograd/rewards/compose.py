@@ -250,8 +250,8 @@ def _check_lengths(columns: Mapping[str, Sequence[Any]], size: int) -> None:
 def _some_ids(rollout_ids: Sequence[str]) -> str:
     if not rollout_ids:
         return "no rollouts"
-    more = f" and {len(rollout_ids) - 2} more" if len(rollout_ids) > 2 else ""
-    return f"rollouts {', '.join(rollout_ids[:2])}{more}"
+    more = f" and {len(rollout_ids) - 3} more" if len(rollout_ids) > 3 else ""
+    return f"rollouts {', '.join(rollout_ids[:3])}{more}"
 
 
 ENVIRONMENT = "environment"
