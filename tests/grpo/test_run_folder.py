@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -458,3 +459,20 @@ def test_kill_while_metrics_are_written_loses_at_most_the_last_line(run: RunFold
     run.truncate_metrics(10)
     assert len(json.dumps(run.read_metrics())) > 10 * 5000
     assert len(run.read_metrics()) == 10
+
+
+def test_a_checkpoint_for_which_there_is_no_room_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torch says "unexpected pos 36288 vs 36176" of a disk that is full."""
+    run = RunFolder.create(tmp_path / "run", "{}")
+
+    def fails(folder: Path) -> None:
+        raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 36288")
+
+    with pytest.raises(MemogradError, match="unexpected pos"):
+        run.save_checkpoint("checkpoint-1", fails)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=0))
+    with pytest.raises(MemogradError, match=r"checkpoint-1 .* \(the disk is full: make room"):
+        run.save_checkpoint("checkpoint-1", fails)

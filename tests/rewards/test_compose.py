@@ -174,8 +174,13 @@ def test_a_missing_column_is_named() -> None:
         )
 
 
+def test_what_numpy_calls_true_is_a_number_as_true_is() -> None:
+    values = [np.bool_(True), np.int64(2), np.float32(0.5), True]
+    assert compute(returning(values), size=4).total == [1.0, 2.0, 0.5, 1.0]
+
+
 def test_a_long_batch_is_not_listed_in_full() -> None:
-    with pytest.raises(RewardError, match="s7/r7 and 12 more"):
+    with pytest.raises(RewardError, match="s2/r2 and 17 more"):
         compute(returning([]), size=20)
 
 

@@ -277,12 +277,25 @@ def test_a_class_that_cannot_be_used_is_bad_input() -> None:
         def look(self, where):
             """Look."""
 
+    class ForCheckersOnly:
+        def reset(self, **row) -> None: ...
+
+        def look(self, where: "Nowhere") -> str:  # noqa: F821, UP037
+            """Look.
+
+            Args:
+                where: Where.
+            """
+            return ""
+
     class NoText:
         def reset(self, **row):
             return ["an image"]
 
     with pytest.raises(BadInput, match="NoReset has no method reset"):
         one_episode(NoReset)
+    with pytest.raises(BadInput, match=r"ForCheckersOnly\.look cannot .*'Nowhere' is not defined"):
+        one_episode(ForCheckersOnly)
     with pytest.raises(BadInput, match=r"tool Untyped\.look cannot be described .*where"):
         one_episode(Untyped)
     with pytest.raises(MemogradError, match="reset of NoText returned list, not a text"):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.rewards.user_code import needed_columns
+from memograd.tasks.sql.other_contents import earns
 from memograd.tasks.sql.questions import write_call
 from memograd.tasks.sql.rewards import (
     covered,
@@ -173,6 +177,74 @@ def test_a_call_that_would_say_the_same_whatever_the_table_holds_is_not_valid() 
     assert scores(same, QUOTE) == (0.0, 0.0, 0.0)
     assert scores(write_call("SELECT 3 + id FROM drugs_info LIMIT 1"), QUOTE)[2] == 1.0
     assert scores(write_call("SELECT count(*) FROM drugs_info WHERE id = 7"), QUOTE)[2] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        ("SELECT contraindications FROM d WHERE med_name = '{name}'", True),
+        ("SELECT DISTINCT contraindications p FROM d WHERE med_name LIKE '{name}'", True),
+        ("SELECT med_name, contraindications FROM d WHERE med_name = '{name}' AND "
+         "contraindications LIKE '%过敏%' AND contraindications <> ''", True),
+        ("SELECT contraindications FROM d WHERE contraindications = (SELECT "
+         "contraindications FROM d WHERE med_name = '{name}') AND med_name = '{name}'", True),
+        ("SELECT contraindications FROM d WHERE contraindications = '{told}' LIMIT 1",
+         False),
+        ("SELECT med_name, contraindications FROM d WHERE contraindications IN "
+         "('{told}') ORDER BY id DESC LIMIT 1", False),
+        ("SELECT contraindications FROM d WHERE med_name <> '{name}' AND "
+         "contraindications = '{told}' LIMIT 1", False),
+        ("SELECT contraindications FROM d WHERE id = {other}", False),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("columns", [("contraindications",), None])
+def test_what_was_guessed_or_stands_in_another_row_as_well_is_no_result(
+    said: str, right: bool, columns: tuple[str, ...] | None
+) -> None:
+    """The table confirms whatever guess is common in it, as "not for the allergic" is."""
+    common = (
+        "SELECT contraindications, min(id), max(id) FROM drugs_info "
+        "GROUP BY 1 HAVING count(*) > 1 AND contraindications LIKE '%过敏%' LIMIT 1"
+    )
+    told, gold, other = run_cached(DATABASE, common).rows[0]
+    name = run_cached(DATABASE, f"SELECT med_name FROM drugs_info WHERE id = {gold}").rows[0][0]
+    sql = said.format(told=told, name=name, other=other).replace("FROM d ", "FROM drugs_info ")
+    result = run_cached(DATABASE, sql)
+    assert any(told in row for row in result.rows)
+    gold_sql = f"SELECT contraindications FROM drugs_info WHERE id = {gold}"
+    if "med_name, " in sql and columns is None:
+        right = False  # a column more than was asked for
+    assert earns(DATABASE, sql, result, gold_sql, columns) is right
+
+
+def test_any_row_of_the_same_name_that_says_the_same_will_do(tmp_path: Path) -> None:
+    place = str(tmp_path / "same.sqlite")
+    with closing(sqlite3.connect(place)) as connection, connection:
+        connection.execute("CREATE TABLE drugs(id integer, med_name text, dosage text)")
+        rows = [(1, "甲", "每日一次"), (2, "甲", "每日一次"), (3, "乙", "每日一次")]
+        connection.executemany("INSERT INTO drugs VALUES (?, ?, ?)", rows)
+    gold = "SELECT dosage FROM drugs WHERE id = 1"
+    for condition, right in (("med_name = '甲' ORDER BY id DESC LIMIT 1", True), ("id = 3", False)):
+        sql = f"SELECT dosage FROM drugs WHERE {condition}"
+        result = run_cached(place, sql)
+        assert earns(place, sql, result, gold, ("dosage",)) is right, sql
+
+
+@pytest.mark.parametrize(
+    ("said", "valid"),
+    [
+        ("SELECT 1 FROM drugs_info WHERE med_name = '华法林'", 1.0),
+        ("SELECT '有' FROM drugs_info WHERE med_name = '华法林' AND dosage LIKE '%口服%'", 1.0),
+        ("SELECT CASE WHEN dosage LIKE '%口服%' THEN '是' ELSE '否' END FROM drugs_info "
+         "WHERE med_name = '华法林'", 1.0),
+        ("SELECT 1 FROM drugs_info WHERE med_name = '没有'", 0.0),
+        ("SELECT '有' FROM drugs_info", 0.0),
+        ("SELECT '有' FROM drugs_info WHERE id > 0 LIMIT 1", 0.0),
+        ("SELECT iif(id > 0, 3, 4) FROM drugs_info", 0.0),
+    ],
+)  # fmt: skip
+def test_to_ask_whether_there_is_such_a_row_is_a_valid_call(said: str, valid: float) -> None:
+    assert scores(write_call(said), QUOTE)[2] == valid
 
 
 def test_what_is_right_where_the_gold_finds_nothing_else_is_right() -> None:

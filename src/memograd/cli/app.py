@@ -120,7 +120,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             sys.exit(2)
         if error.errno != errno.ENOSPC:
             raise
-        typer.echo(f"memograd: The disk is full ({error.filename}); make room.", err=True)
+        where = f" ({error.filename})" if error.filename else ""  # a write does not know its file
+        typer.echo(f"memograd: The disk is full{where}; make room.", err=True)
         sys.exit(1)
     sys.exit(ended if isinstance(ended, int) else 0)
 

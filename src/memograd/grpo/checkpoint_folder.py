@@ -35,6 +35,8 @@ BEST = "best"
 _NAME = re.compile(rf"checkpoint-(\d+)|{FINAL}|{BEST}")
 _TEMPORARY = ".writing-"
 _REPLACED = ".replaced-"
+_FULL = 65_536
+"""Bytes; a disk that has less, while what was half written still stands on it, is full."""
 
 
 class FileRecord(BaseModel):
@@ -85,7 +87,9 @@ def publish(target: Path, step: int, writer: Callable[[Path], None]) -> None:
         os.rename(temporary, target)
         sync(target.parent)
     except Exception as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        if shutil.disk_usage(target.parent).free < _FULL:  # torch says "unexpected pos 36288"
+            reason = "the disk is full: make room, and go on with resume="
         raise MemogradError(
             f"The checkpoint {target} could not be written ({reason}); "
             "the earlier ones are untouched."

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any
 
+import numpy as np
+
 from memograd.errors import RAISED_BY_USERS, BadInput, MemogradError, place_in
 from memograd.rewards.user_code import source_of, taken_by
 from memograd.rollout.async_calls import start
@@ -222,6 +224,8 @@ def _checked_values(name: str, values: object, rollout_ids: Sequence[str]) -> li
             f"Reward {name} returned {len(values)} values for {len(rollout_ids)} completions "
             f"({batch})."
         )
+    # Numpy's own True is no number to Python, as True itself is.
+    values = [value.item() if isinstance(value, np.generic) else value for value in values]
     for rollout_id, value in zip(rollout_ids, values, strict=True):
         if value is not None and not is_finite_number(value):
             raise RewardError(
@@ -246,8 +250,8 @@ def _check_lengths(columns: Mapping[str, Sequence[Any]], size: int) -> None:
 def _some_ids(rollout_ids: Sequence[str]) -> str:
     if not rollout_ids:
         return "no rollouts"
-    more = f" and {len(rollout_ids) - 8} more" if len(rollout_ids) > 8 else ""
-    return f"rollouts {', '.join(rollout_ids[:8])}{more}"
+    more = f" and {len(rollout_ids) - 3} more" if len(rollout_ids) > 3 else ""
+    return f"rollouts {', '.join(rollout_ids[:3])}{more}"
 
 
 ENVIRONMENT = "environment"

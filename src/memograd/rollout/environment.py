@@ -242,6 +242,12 @@ def describe_tools(environment: object) -> list[ToolSchema]:
     for name in _tool_names(kind):
         try:
             schemas.append(get_json_schema(getattr(environment, name)))
+        except NameError as error:
+            raise BadInput(
+                f"the tool {kind.__name__}.{name} cannot be described to a model: a type hint of "
+                f"it is not there when it runs ({error}); import what it names outside of "
+                "TYPE_CHECKING"
+            ) from error
         except (DocstringParsingException, TypeHintParsingException) as error:
             raise BadInput(
                 f"the tool {kind.__name__}.{name} cannot be described to a model: {error} Give it "

@@ -34,7 +34,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -87,16 +87,27 @@ def gold_of(database: str, sql: str, columns: tuple[str, ...] | None) -> Gold:
         BadInput: the statement fails, finds nothing, finds more than the sandbox returns, or does
             not have these columns.
     """
-    rows, chosen = gold_rows(database, sql, columns)
+    return gold_over(database, sql, columns, str)
+
+
+def gold_over(
+    database: str, sql: str, columns: tuple[str, ...] | None, over: Callable[[str], str]
+) -> Gold:
+    """The same where each statement is run as `over` makes it, so over other contents.
+
+    Raises:
+        BadInput: as `gold_of`.
+    """
+    rows, chosen = gold_rows(database, over(sql), columns)
     ordered, unlimited = _read(sql)
     pool = rows
     if unlimited is not None:
-        everything = run_cached(database, unlimited)
+        everything = run_cached(database, over(unlimited))
         if everything.error is None and not everything.cut:
             pool = tuple(_said(_project(_normal(everything), chosen)))
     readings: tuple[Gold, ...] = ()
     if columns is not None and not ordered:
-        readings = tuple(_readings(database, sql, columns, rows))
+        readings = tuple(_readings(database, sql, columns, rows, over))
     return Gold(
         rows,
         pool,
@@ -104,7 +115,7 @@ def gold_of(database: str, sql: str, columns: tuple[str, ...] | None) -> Gold:
         exact_columns=columns is None,
         readings=readings,
         database=database,
-        asked=_asked(sql, columns or ()),
+        asked=_asked(sql, columns),
     )
 
 
@@ -134,7 +145,7 @@ def gold_rows(
     return rows, chosen
 
 
-def _asked(sql: str, columns: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _asked(sql: str, columns: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
     from sqlglot import exp
 
     statement = _simple_select(sql)
@@ -142,12 +153,16 @@ def _asked(sql: str, columns: Sequence[str]) -> tuple[tuple[str, str], ...]:
     if statement is None or table is None:
         return ()
     source = {shown.alias_or_name.lower(): shown for shown in statement.expressions}
-    found = [source.get(name.lower()) for name in columns]
+    found = [source.get(name.lower()) for name in (source if columns is None else columns)]
     return tuple((table.name, one.unalias().name) for one in found if one is not None)
 
 
 def _readings(
-    database: str, sql: str, columns: Sequence[str], rows: tuple[Row, ...]
+    database: str,
+    sql: str,
+    columns: Sequence[str],
+    rows: tuple[Row, ...],
+    over: Callable[[str], str],
 ) -> Iterator[Gold]:
     """What is right beside the gold rows; the module says why."""
     tables = {
@@ -155,7 +170,7 @@ def _readings(
     }
     named = by_name(sql, tables)
     if named is not None:
-        called = run_cached(database, named)
+        called = run_cached(database, over(named))
         if called.error is None and not called.cut:
             names = [name.lower() for name in called.columns]
             chosen = [names.index(name.lower()) for name in columns]
@@ -169,11 +184,11 @@ def _readings(
                 database=database,
                 asked=_asked(sql, columns),
             )
-    result = run_cached(database, sql)
+    result = run_cached(database, over(sql))
     titles = [title.lower() for title in result.columns]
     for name in found_columns(sql, columns):
         if any(_said(_project(_normal(result), [titles.index(name.lower())]))):
-            yield gold_of(database, sql, (name,))
+            yield gold_over(database, sql, (name,), over)
 
 
 def matches(result: Result, gold: Gold) -> bool:
@@ -260,11 +275,11 @@ def normal_value(value: Value) -> Cell:
 def found_something(database: str, sql: str, result: Result) -> bool:
     """Whether a statement that ran found something in a table."""
     says = any(normal_value(value) is not None for row in result.rows for value in row)
-    return says and _shows_a_table(database, sql)
+    return says and shows_a_table(database, sql)
 
 
 @lru_cache(maxsize=1024)
-def _shows_a_table(database: str, sql: str) -> bool:
+def shows_a_table(database: str, sql: str) -> bool:
     """Whether some SELECT from a table shows a column of it or counts it, or asks if it has rows.
 
     A WITH, and a function that gives a table, hold what the statement itself says.

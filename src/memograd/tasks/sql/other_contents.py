@@ -8,11 +8,15 @@ given other contents, by a WITH before the statement:
 
 - the shown columns changed: texts get a sign at both ends, numbers become larger;
 - the same, without those that a statement has conditions on, which might find nothing then;
-- the first and the second half of the rows.
+- the first and the second half of the rows;
+- the columns that the question asks about changed, in every row to something of its own.
 
-`shows_contents` asks a statement alone, `follows` whether it goes along with its gold statement:
-where that finds something else, what was right is right no longer; and a number that was asked for
-has to be that of the half.
+`shows_contents` asks a statement alone, `tells` the same of whether anything is found. `follows`
+asks whether it goes along with its gold statement: where that finds something else, what was right
+is right no longer; a number that was asked for has to be that of the half; and where every row says
+something of its own, what is found has to be of the gold rows. So neither a text that was guessed
+and that the table only had to confirm (`SELECT dosage FROM drugs WHERE dosage = 'not known'`) nor
+another row that happens to say the same is right.
 
 Invariants: a statement is refused only for what it gave where it ran. Contents are functions of the
 database and the statements alone, and nothing is written. A gold statement follows itself.
@@ -22,6 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -30,10 +35,12 @@ from memograd.tasks.sql.compare import (
     Gold,
     found_something,
     gold_of,
+    gold_over,
     gold_rows,
     is_found,
     matches,
     normal_value,
+    shows_a_table,
 )
 from memograd.tasks.sql.sandbox import Result, open_sandbox, run_cached
 
@@ -85,6 +92,24 @@ def earns(
 
 
 @lru_cache(maxsize=4096)
+def tells(database: str, sql: str) -> bool:
+    """Whether what a statement that ran shows, be it a word of its own, hangs on the tables.
+
+    `SELECT 'yes' FROM drugs WHERE name = 'X'` finds out whether there is one; without its condition
+    it finds out nothing.
+    """
+    result = run_cached(database, sql)
+    if not any(normal_value(value) is not None for row in result.rows for value in row):
+        return False
+    if shows_a_table(database, sql) and shows_contents(database, sql):
+        return True
+    known = _rows(result)
+    others = (*_changed(database, (sql,)), *_halves(database, (sql,)))
+    there = (run_cached(database, _over(sql, contents)) for contents in others)
+    return any(one.error is None and _rows(one) != known for one in there)
+
+
+@lru_cache(maxsize=4096)
 def follows(database: str, sql: str, gold_sql: str, columns: tuple[str, ...] | None) -> bool:
     """Whether a statement that gives the gold result goes along where the gold result is another.
 
@@ -92,6 +117,8 @@ def follows(database: str, sql: str, gold_sql: str, columns: tuple[str, ...] | N
         BadInput: as `gold_of`.
     """
     gold = gold_of(database, gold_sql, columns)
+    if not _of_its_rows(database, sql, gold_sql, columns):
+        return False
     numbers = columns is None and len(gold.rows) == 1
     numbers = numbers and not any(isinstance(cell, str) for cell in gold.rows[0])
     own, others = _tables(database, sql), _tables(database, gold_sql)
@@ -120,6 +147,29 @@ def follows(database: str, sql: str, gold_sql: str, columns: tuple[str, ...] | N
         if matches(there, gold) or not same_number:
             return False
     return asked or shows_contents(database, sql) or not shows_contents(database, gold_sql)
+
+
+def _of_its_rows(database: str, sql: str, gold_sql: str, columns: tuple[str, ...] | None) -> bool:
+    """Whether a statement finds the gold rows where no two rows say the same of what is asked.
+
+    Changed is what the statement has no condition on, for that tells its rows; all that is asked
+    where there is nothing else, which a guess does not survive. Where rows share a name, any of
+    them will do. Also true where the gold statement searches what is asked, and where either cannot
+    be asked over such contents.
+    """
+    gold = gold_of(database, gold_sql, columns)
+    asked = {name.lower() for _, name in gold.asked} - _named(gold_sql, in_conditions=True)
+    changed = frozenset(asked - _named(sql, in_conditions=True) or asked)
+    if not changed:
+        return True
+    contents = _contents(database, (sql, gold_sql), changed, each_its_own=True)
+    there = run_cached(database, _over(sql, contents))
+    try:
+        expected = gold_over(database, gold_sql, columns, lambda one: _over(one, contents))
+    except BadInput:  # it finds nothing there, or cannot be asked
+        return True
+    some = [replace(one, more_rows=False) for one in expected.readings]
+    return there.error is not None or any(matches(there, one) for one in (expected, *some))
 
 
 def _rows(result: Result) -> set[tuple[object, ...]]:
@@ -154,6 +204,17 @@ def _is_plain(database: str, sql: str) -> bool:
     )
 
 
+def _named(sql: str, *, in_conditions: bool) -> set[str]:
+    """The columns that a statement names in its conditions, or elsewhere, in small letters."""
+    from sqlglot import exp
+
+    return {
+        column.name.lower()
+        for column in _parsed(sql).find_all(exp.Column)
+        if (column.find_ancestor(exp.Where, exp.Having, exp.Join) is not None) is in_conditions
+    }
+
+
 def _tables(database: str, sql: str) -> frozenset[str]:
     """The database's tables that the statement names, in small letters."""
     from sqlglot import exp
@@ -170,10 +231,9 @@ def _changed(database: str, statements: Sequence[str]) -> Iterator[Contents]:
     shown: set[str] = set()
     searched: set[str] = set()
     for sql in statements:
+        shown |= _named(sql, in_conditions=False)
+        searched |= _named(sql, in_conditions=True)
         parsed = _parsed(sql)
-        for column in parsed.find_all(exp.Column):
-            condition = column.find_ancestor(exp.Where, exp.Having, exp.Join)
-            (shown if condition is None else searched).add(column.name.lower())
         if any(one.find_ancestor(exp.Count) is None for one in parsed.find_all(exp.Star)):
             tables = _tables(database, sql)
             shown |= {
@@ -194,10 +254,15 @@ def _halves(database: str, statements: Sequence[str]) -> Iterator[Contents]:
 
 
 def _contents(
-    database: str, statements: Sequence[str], changed: frozenset[str], side: str = ""
+    database: str,
+    statements: Sequence[str],
+    changed: frozenset[str],
+    side: str = "",
+    *,
+    each_its_own: bool = False,
 ) -> Contents:
     """For the tables of the statements, their rows (those on one `side` of the middle) with other
-    values in the columns `changed`."""
+    values in the columns `changed`, the same in no two rows if `each_its_own`."""
     used = frozenset[str]().union(*(_tables(database, sql) for sql in statements))
     with_rowid = any(_ROWID in sql.lower() for sql in statements)
     contents = {}
@@ -209,7 +274,8 @@ def _contents(
             names.append(_ROWID)
         source = f"main.{_quoted(table.name)}"
         values = [
-            f"{_other(_quoted(name)) if name.lower() in changed else _quoted(name)} {_quoted(name)}"
+            f"{_other(_quoted(name), each_its_own) if name.lower() in changed else _quoted(name)}"
+            f" {_quoted(name)}"
             for name in names
         ]
         half = f" WHERE rowid {side} (SELECT (min(rowid) + max(rowid)) / 2 FROM {source})"
@@ -217,11 +283,12 @@ def _contents(
     return contents
 
 
-def _other(column: str) -> str:
-    """Another value than the column's; what is missing stays so."""
+def _other(column: str, each_its_own: bool) -> str:
+    """Another value than the column's, with the number of its row; what is missing stays so."""
+    sign, more = ("|| rowid", f"+ {_LARGER} * rowid") if each_its_own else ("", "")
     return (
         f"CASE WHEN {column} IS NULL OR {column} = '' THEN {column} WHEN typeof({column}) = 'text' "
-        f"THEN '{_SIGN}' || {column} || '{_SIGN}' ELSE {column} + {_LARGER} END"
+        f"THEN '{_SIGN}' || {column} || '{_SIGN}' {sign} ELSE {column} + {_LARGER} {more} END"
     )
 
 

@@ -14,8 +14,8 @@
   - precision: the share of the answer's pairs that are not pasted; and of those that it takes from
     the rows that were found, the share that the evidence has: 1 from `PRECISE` on, falling below.
   - length: 1 up to `ROOM` units and twice the evidence's, falling with the length beyond.
-- `valid_sql` from 0 to 1: the share of tool calls whose statement ran, read a table and found
-  something.
+- `valid_sql` from 0 to 1: the share of tool calls whose statement ran and found something out
+  about the tables (`other_contents.tells`).
 
 All three are 0 without a final answer, and where no statement found anything, so an agent that
 always says nothing, asks nothing or finds nothing scores 0. Any other reward may stand beside them
@@ -87,7 +87,7 @@ def evidence(
 
 
 def valid_sql(completions: Sequence[Completion], database: Sequence[str]) -> list[float]:
-    """The share of tool calls that ran, read a table and found something."""
+    """The share of tool calls that ran and found something out about the tables."""
     return [
         score_valid_sql(read_attempt(said, place))
         for said, place in zip(completions, database, strict=True)

@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memograd.rollout.tool_calls import ToolCall, parse_tool_calls
-from memograd.tasks.sql.compare import found_something, gold_of
-from memograd.tasks.sql.other_contents import earns, shows_contents
+from memograd.tasks.sql.compare import gold_of
+from memograd.tasks.sql.other_contents import earns, tells
 from memograd.tasks.sql.sandbox import Result, Value, open_sandbox, run_cached
 
 TOOL = "query_database_by_sql"
@@ -116,11 +116,8 @@ class Attempt:
 
     @property
     def found(self) -> list[bool]:
-        """Of the statements that ran, whether each found something in a table."""
-        return [
-            found_something(self.database, sql, result) and shows_contents(self.database, sql)
-            for sql, result in self.ran
-        ]
+        """Of the statements that ran, whether each found something out about the tables."""
+        return [tells(self.database, sql) for sql, _ in self.ran]
 
 
 def read_attempt(messages: Sequence[Mapping[str, str]] | str, database: str) -> Attempt:
