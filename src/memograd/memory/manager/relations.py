@@ -56,6 +56,7 @@ from memograd.memory.manager.protocol import Change
 from memograd.memory.manager.requests import (
     FEW_TO_FORGET,
     REQUEST_EVIDENCE,
+    as_request,
     forgotten,
     other_wish,
     unsaid,
@@ -153,7 +154,7 @@ class RelationManager(Rewriter):
         texts = [present(item.text) for item in items]
         found = self._model.relate(heard.turn.text, heard.before, texts)
         if heard.perhaps and self._takes_back(heard, items, recent, found):
-            request = _as_request(heard)
+            request = as_request(heard)
             if gone := forgotten(self._model, self.thresholds, request, items, recent):
                 if (wish := other_wish(request, gone, items)) is not None:
                     return [wish]
@@ -478,17 +479,6 @@ def _in_plain_words(heard: Heard) -> Heard:
     explains a character."""
     turn = replace(heard.turn, text=asked_plainly(heard.turn.text))
     return replace(heard, turn=turn, own=asked_plainly(without_explained(heard.own)))
-
-
-def _as_request(heard: Heard) -> Heard:
-    """The message as a request to forget, without the facts that the asking looked like."""
-    told = [
-        (fact, quote)
-        for fact, quote in zip(heard.facts, heard.quotes, strict=True)
-        if not any(quote in asks or asks in quote for asks in heard.perhaps)
-    ]
-    facts, quotes = tuple(fact for fact, _ in told), tuple(quote for _, quote in told)
-    return replace(heard, forget=True, facts=facts, quotes=quotes, asked=())
 
 
 @dataclass(frozen=True)

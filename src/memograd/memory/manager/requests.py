@@ -49,6 +49,7 @@ from memograd.memory.manager.past import (
     words_of,
 )
 from memograd.memory.manager.protocol import Change
+from memograd.memory.reader.asked import asked_apart
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK, says_what_stays
 from memograd.memory.reader.heads import is_standing
@@ -140,6 +141,17 @@ class Part:
     place: int
     among: int
     text: str
+
+
+def as_request(heard: Heard) -> Heard:
+    """The message as a request to forget, without the facts that the asking looked like."""
+    told = [
+        (fact, quote)
+        for fact, quote in zip(heard.facts, heard.quotes, strict=True)
+        if not any(quote in asks or asks in quote for asks in heard.perhaps)
+    ]
+    facts, quotes = tuple(fact for fact, _ in told), tuple(quote for _, quote in told)
+    return replace(heard, forget=True, facts=facts, quotes=quotes, asked=())
 
 
 def forgotten(
@@ -442,35 +454,6 @@ def clauses_of(own: str) -> list[str]:
     found = [one.strip() for one in _CLAUSE.split(own) if one and re.search(r"\w", one)]
     found.sort(key=lambda one: not (MAY_ASK.search(one) or says_what_stays(one)))
     return found[:CLAUSES] or [own]
-
-
-def asked_apart(own: str) -> list[str]:
-    """The requests of one that names two things, each by itself; empty where it names none or one.
-
-    "don't save my weight or my job": don't save my weight, don't save my job.
-    """
-    found = _TWO_ASKED.search(own) or _TWO_ASKED_ZH.search(own)
-    if found is None:
-        return []
-    return [f"{found['ask']}{found[name]}{found['end']}".strip() for name in ("one", "other")]
-
-
-_TWO_ASKED: Final = re.compile(
-    r"(?P<ask>\b(?:(?:forget|drop|delete|remove|erase|wipe|scrub|lose|bin)"
-    r"(?: (?:what|everything|anything|all) (?:i |we )?(?:just )?(?:said|told you|mentioned)?)?"
-    r"(?: about)?"
-    r"|(?:do not|don['’]?t) (?:save|keep|store|remember|note|log)) )"
-    r"(?P<one>(?:the|my|our|his|her|their) [\w'’ -]{2,30}?),? (?:and|or|nor|&|\+) (?:about )?"
-    r"(?P<other>(?:(?:the|my|our|his|her|their) )?[\w'’ -]{2,30}?)"
-    r"(?P<end>(?=[.,!?;]|$|\W(?:pls|please|ok)))",
-    re.IGNORECASE,
-)
-_TWO_ASKED_ZH: Final = re.compile(
-    r"(?P<one>[^，,。！!\s和跟与]{1,10}?)(?:和|跟|还有|以及|、)(?P<other>[^，,。！!\s和跟与]{1,10}?)"
-    r"(?:[这那]?(?:两样|两个|两条|俩|两件事?)|的事)?"
-    r"(?P<end>(?:(?:你|也|都|就|全|帮我|给我|请|一起|先)+[^，,。！!]{0,4})?"
-    r"(?:[别别]记|不要[存记]|别存|[忘删抹清](?:了|掉|除))[^，,。！!]{0,4})(?P<ask>)"
-)
 
 
 def _words_shared(

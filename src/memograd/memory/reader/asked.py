@@ -208,3 +208,32 @@ def asked_plainly(text: str) -> str:
     """What takes back in so many words, worded as most people ask: 请忘掉刚才说的年薪."""
     text = _ASK_NOT.sub("", text)
     return WITHDRAWS.sub("请忘掉", text, count=1)
+
+
+def asked_apart(own: str) -> list[str]:
+    """The requests of one that names two things, each by itself; empty where it names none or one.
+
+    "don't save my weight or my job": don't save my weight, don't save my job.
+    """
+    found = _TWO_ASKED.search(own) or _TWO_ASKED_ZH.search(own)
+    if found is None:
+        return []
+    return [f"{found['ask']}{found[name]}{found['end']}".strip() for name in ("one", "other")]
+
+
+_TWO_ASKED: Final = re.compile(
+    r"(?P<ask>\b(?:(?:forget|drop|delete|remove|erase|wipe|scrub|lose|bin)"
+    r"(?: (?:what|everything|anything|all) (?:i |we )?(?:just )?(?:said|told you|mentioned)?)?"
+    r"(?: about)?"
+    r"|(?:do not|don['’]?t) (?:save|keep|store|remember|note|log)) )"
+    r"(?P<one>(?:the|my|our|his|her|their) [\w'’ -]{2,30}?),? (?:and|or|nor|&|\+) (?:about )?"
+    r"(?P<other>(?:(?:the|my|our|his|her|their) )?[\w'’ -]{2,30}?)"
+    r"(?P<end>(?=[.,!?;]|$|\W(?:pls|please|ok)))",
+    re.IGNORECASE,
+)
+_TWO_ASKED_ZH: Final = re.compile(
+    r"(?P<one>[^，,。！!\s和跟与]{1,10}?)(?:和|跟|还有|以及|、)(?P<other>[^，,。！!\s和跟与]{1,10}?)"
+    r"(?:[这那]?(?:两样|两个|两条|俩|两件事?)|的事)?"
+    r"(?P<end>(?:(?:你|也|都|就|全|帮我|给我|请|一起|先)+[^，,。！!]{0,4})?"
+    r"(?:[别别]记|不要[存记]|别存|[忘删抹清](?:了|掉|除))[^，,。！!]{0,4})(?P<ask>)"
+)
