@@ -9,7 +9,7 @@ are the median of a call of `add`.
 
 Thresholds and words were chosen by looking at s1 to s10, and s13 was written to see how far they
 carry (corrections, requests to forget, small talk, jobs, secrets). Only an author that nobody read
-reports: s12 and s16 (not read) stand apart in `tests/behaviour/unread`, with s11 and s17 to s37, of
+reports: s12 and s16 (not read) stand apart in `tests/behaviour/unread`, with s11 and s17 to s43, of
 which the failures were read after their first score.
 """
 
