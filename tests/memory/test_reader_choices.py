@@ -83,6 +83,10 @@ def test_where_it_is_not_clear_nothing_is_chosen(question: str, answer: str) -> 
     assert chosen(question, answer) is None
 
 
+def test_what_belongs_to_all_choices_is_not_dropped() -> None:
+    assert chosen("您是全职跑外卖还是兼职?", "兼职 主业电子厂打螺丝") is None
+
+
 @given(
     st.text(max_size=60), st.sampled_from(["the latter", "first one, I think", "第二个", "前者"])
 )

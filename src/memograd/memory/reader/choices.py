@@ -21,6 +21,7 @@ from memograd.memory.language import language_of
 
 Span = tuple[int, int]
 
+UNLIKE: Final = 2  # characters by which Chinese choices may differ
 LEAST_ASKED: Final = 2
 """Words, or Chinese characters, before the choices; "Tea or coffee?" says nothing without them."""
 _FIRST, _MIDDLE, _LAST = "first", "middle", "last"
@@ -155,9 +156,11 @@ def _clauses(answer: str) -> tuple[str, str, str]:
 def _said_again(question: str, spans: Sequence[Span], answer: str) -> int | None:
     """Which of the choices the answer repeats: "Thursdays" of "on Mondays or Thursdays"."""
     before = question[: spans[0][0]] if spans else ""
-    said_before = len(before) if language_of(question) == "zh" else len(before.split())
-    if said_before < LEAST_ASKED:
-        return None
+    chinese = language_of(question) == "zh"
+    said_before = len(before) if chinese else len(before.split())
+    lengths = [end - start for start, end in spans]
+    if said_before < LEAST_ASKED or (chinese and max(lengths) - min(lengths) > UNLIKE):
+        return None  # of 全职跑外卖还是兼职 the deliveries are no part of a choice
     said = _plain(answer)
     if _ALL_OR_NONE.fullmatch(said):
         return None
