@@ -49,6 +49,11 @@ from memograd.memory.records.notes import is_past
             "User is allergic to pistachios.",
         ),
         (
+            "User booked the Elm Room.",
+            "yes but I said Elm, it's the Ash Room. one tree to another",
+            "User booked the Ash Room.",
+        ),
+        (
             "User has a shih tzu called Bo.",
             "Did I say shih tzu? He's a lhasa apso.",
             "User has a lhasa apso called Bo.",

@@ -174,6 +174,32 @@ def test_a_typo_is_put_right_after_small_talk(memory: Memory) -> None:
     assert any("171" in text for text in items) and not any("is 117" in text for text in items)
 
 
+def test_a_clause_without_a_subject_is_of_the_relative_before_it(memory: Memory) -> None:
+    items = told(memory, "我爸68,前年放了两个心脏支架,我自己45,单位体检就查出个脂肪肝")
+    assert "用户的爸2022年放了两个心脏支架。" in items
+    assert any("脂肪肝" in text and "爸" not in text for text in items)
+
+
+def test_everything_about_a_relative_goes(memory: Memory) -> None:
+    items = told(
+        memory,
+        "My cousin Marguerite is a notary in Lyon",
+        "she owes me 900 euros, Marguerite does",
+        "Delete everything you have about my cousin. We don't speak.",
+    )
+    assert items == []
+
+
+def test_what_was_just_said_as_if_it_had_not_been(memory: Memory) -> None:
+    items = told(
+        memory,
+        "我在常州做电池工艺工程师",
+        "下周要偷偷去宁德时代面试",
+        "刚说的这句当我没讲,忘掉",
+    )
+    assert items == ["用户在常州做电池工艺工程师。"]
+
+
 def test_what_is_somebody_else_s_replaces_nothing(memory: Memory) -> None:
     items = told(memory, "my birthday is 14 october", "Lena's is 2 november, same sign as me?")
     assert "User's birthday is 14 october." in items

@@ -58,6 +58,7 @@ _ADVERBIAL: Final = re.compile(
 _CALLED: Final = re.compile(r"\b(?:is|was|['’]s) (?:called|named)\b|\bname is\b", re.IGNORECASE)
 _OF_KIN_ZH: Final = re.compile(rf"(?:用户(?:说：)?(?:的)?)?[俺咱我]?(?P<who>{KIN})")
 _OF_NAME_ZH: Final = re.compile(r"(?:叫|是)(?P<who>[\u4e00-\u9fff]{2,4})$")  # 前任叫许嘉，还欠我钱
+_OF_KIN: Final = re.compile(r"(?:User said: |About )?User's (?P<who>[a-z]+)(?= (?-i:[A-Z])|'s|:| )")
 _OF_PERSON: Final = re.compile(
     r"(?:User said: )?(?:User's (?:[a-z-]+ ){1,2})?(?P<who>(?!User\b)[A-Z][\w’-]+)\b(?! and\b)"
 )
@@ -174,8 +175,12 @@ def goes_with(model: RelationModel, part: str, gone: str) -> bool:
 def of_whom_all_goes(own: str, text: str) -> bool:
     """Whether an item tells of somebody by name of whom a request wants all gone: "Remove Damian.
     Every trace."."""
-    person = _OF_PERSON.match(text)
-    if person is None or ALL_OF_IT.search(own) is None:
+    person, kin = _OF_PERSON.match(text), _OF_KIN.match(text)
+    if ALL_OF_IT.search(own) is None:
+        return False
+    if kin and re.search(rf"\b(?:about|of|on|mention) (?:my|our) {kin['who']}\b", own, re.I):
+        return True  # "Delete everything you have about my cousin"
+    if person is None:
         return False
     asked = (
         r"\b(?:about|of|mention|forget|remove|delete|erase|wipe|drop|scrub)(?: \w+){0,2}?"

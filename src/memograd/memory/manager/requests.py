@@ -124,7 +124,7 @@ _OF_ASKING: Final = stems(
     " omg lol haha ugh oops hmm shouldn typed wrote what which who whom where when how why about"
     " used have with from this"
     " notes memory records your mind head books"
-    " 请麻烦吧把不对刚才算了谢掉除清空下帮您着给替句收回"
+    " 句条段话茬讲提没当忘请麻烦吧把不对刚才算了谢掉除清空下帮您着给替句收回"
 )
 """What requests are worded with, which names nothing."""
 _OF_STAYING: Final = stems(

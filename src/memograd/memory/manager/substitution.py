@@ -346,7 +346,8 @@ _DENYING: Final = (
     r"(?:是|应该是)(?P<new>[^，,。]{1,10}?)[，,]?(?:不是|而不是)(?P<old>[^，,。！!]{1,10})",
     r"(?P<old>[^\s，,。❌✅]{1,12}) ?❌[\s，,]*(?P<new>[^\s，,。❌✅]{1,12}) ?✅",
     r"(?P<new>[^\s，,。❌✅]{1,12}) ?✅[\s，,]*(?P<old>[^\s，,。❌✅]{1,12}) ?❌",
-    r"\bi (?:wrote|said|typed|put) (?:an? )?(?P<old>[\w'’-]+),? (?:but )?i meant (?:an? )?"
+    r"\bi (?:wrote|said|typed|put) (?:an? )?(?P<old>[\w'’-]+),? (?:but )?"
+    r"(?:i meant|it['’]?s) (?:an? |the )?"
     r"(?P<new>[\w'’ -]{2,30}?)(?=[.!,]|$)",
     r"\bdid i say (?P<old>[\w'’ -]{2,30})\?.*?\b(?:it|that|s?he|they|i)(?:['’]?s|['’]re| is"
     r"| meant?) (?:an? |the )?(?P<new>[\w'’ -]{2,30})(?=[.!,]|$)",

@@ -260,12 +260,17 @@ def _asked_at(sentences: Sequence[str], before: RawTurn, turn: RawTurn) -> int |
     if last == 0 or not asks(sentences[last - 1]):
         return None
     if not person:  # "Are you married? Then I know which flats to show you."
-        return last - 1 if told_in_full(sentences[last - 1], turn.text) else None
+        bare = _BARE_VALUE.fullmatch(turn.text) is not None
+        return last - 1 if bare or told_in_full(sentences[last - 1], turn.text) else None
     answer = next(iter(split_sentences(turn.text)), "")
     names = _NAMES.fullmatch(answer) is not None and is_short(answer, 4) and not is_idle(answer)
     return last - 1 if names and _ASKS_WHAT.match(sentences[last - 1]) else None
 
 
+_BARE_VALUE: Final = re.compile(
+    r"\W*(?:\d[\d.,:]*\s?[^\W\d_]{0,6}|both|neither|none|都有|都没有?|都不)\W*", re.IGNORECASE
+)
+"""Answers a question, whatever the assistant says behind it."""
 _HEARD: Final = re.compile(
     r"(?:(?:that )?makes sense|understood|noted|fair enough|good to know|sounds good|got it|perfect"
     r"|no problem|great choice|good (?:choice|pick)|i see|thanks for (?:that|sharing))\W*",

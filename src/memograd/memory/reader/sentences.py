@@ -136,7 +136,7 @@ _PLAY: Final = re.compile(
     r"\b(?:pretend(?: that)? (?:you|to be|i(?! never| didn'?t| did not))|role-?\s?play|act as"
     r"|(?:let'?s|wanna) rp\b"
     r"|you(?: are|'re) (?:now )?an? [^.!?]{3,40}[.,!;] (?:and )?i(?: am|'m) )"
-    r"|\blet'?s play (?!\w+ (?:again|later|tomorrow|tonight|on)\b)[^.!?]{0,30}[.!,;:] ?"
+    r"|\blet'?s play(?! \w+ (?:again|later|tomorrow|tonight|on)\b)[^.!?]{0,30}[.!,;:] ?"
     r"(?:i am|i'?m|you are|you'?re|ur) "
     r"|^\s*\*[a-z][^*\n]{3,40}\* "  # *slams fist on bar* Innkeep!
     r"|假装你|扮演|演一段|角色扮演"

@@ -45,7 +45,7 @@ _ANOTHER_FACT: Final = re.compile(
 _DOING: Final = (
     r"(?:have|own|drive|live|work|teach|play|speak|study|rent|bank|keep|grow|breed|coach|commute"
     r"|volunteer|love|hate|prefer|want|wear|take|drink|eat|smoke|sing|ride|manage|run|sell"
-    r"|earn|make|owe|pay)"
+    r"|earn|make|owe|pay|see|visit|attend)"
 )
 _OBJECT: Final = (
     r"(?:an?|the|my|our|some|two|three|four|five|six|seven|eight|nine|ten|\d+|in|at|as|for|with|on"
@@ -74,7 +74,7 @@ _DOES_PLAINLY: Final = re.compile(
 _IS: Final = re.compile(rf"\W*(?:i['’]?m|i am)\b(?!(?: \w+)?? \w+ing\b)|{_BEING}", re.IGNORECASE)
 _GOVERNS: Final = re.compile(
     r"\b(?:can|could|will|would|must|might|should|who|that|which|how|when|if|because|help|let"
-    r"|see|watch|want|try|hope|plan|need|you|he|she|they|we|people|\w+ing to"
+    r"|watch|want|try|hope|plan|need|you|he|she|they|we|people|\w+ing to"
     rf"|(?:to|and|or) {_DOING})\b|['’]ll\b",
     re.IGNORECASE,
 )
@@ -184,6 +184,25 @@ def with_speaker(sentence: str, at: int, said: str) -> str:
     if is_:
         return f"I'm {said}"
     return f"我{said}" if chinese else f"I {said}"
+
+
+_OWNER_ZH: Final = re.compile(rf"(?P<owner>[我俺咱](?:的|们)?(?:{KIN}))(?!们)")
+_SUBJECT_ZH: Final = re.compile(
+    rf"[我俺咱你您他她它]|(?:大夫|医生|老师|{KIN})|[\u4e00-\u9fff]{{1,4}}(?:说|是|都|也)"
+)
+
+
+def owner_before(sentence: str, at: int, said: str) -> str | None:
+    """Of whom a Chinese clause without a subject tells: of 我爸 in 我爸68,前年放了两个支架. None
+    where it has one, or no relative is the last subject before it."""
+    if not at or _SUBJECT_ZH.match(said):
+        return None
+    for clause in reversed(re.split(r"[,，;；]", sentence[:at].rstrip(",，;； "))):
+        if (owner := _OWNER_ZH.match(clause.strip())) is not None:
+            return owner["owner"]
+        if _SUBJECT_ZH.match(clause.strip()):
+            return None
+    return None
 
 
 def _is_of_it(said: str, before: str) -> bool:

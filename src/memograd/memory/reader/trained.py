@@ -76,7 +76,7 @@ from memograd.memory.reader.sentences import (
     tells_code,
 )
 from memograd.memory.reader.setting import Setting
-from memograd.memory.reader.side_by_side import with_speaker
+from memograd.memory.reader.side_by_side import owner_before, with_speaker
 from memograd.memory.reader.talk import keeps_talk_going
 from memograd.memory.reader.wording import bare_of, say, say_answer, without_calls
 from memograd.memory.reader.worths import Worths
@@ -331,6 +331,8 @@ def _with_speaker(message: str, start: int, text: str) -> str:
     at, sentence = next(
         ((at, one) for at, end, one in own_sentences(message) if at < start < end), (start, text)
     )
+    if is_chinese(sentence) and (owner := owner_before(sentence, start - at, text)):
+        return f"{owner}{text}"
     return with_speaker(sentence, start - at, text)
 
 
