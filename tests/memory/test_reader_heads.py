@@ -178,7 +178,6 @@ def test_what_tells_nothing_of_who_asks(text: str, openly: bool) -> None:
     assert asks_openly(text) is openly
 
 
-def test_a_time_beside_other_sentences_is_nothing() -> None:
-    assert read("like an angel. at 4pm. it's fine", OfWords("4pm")) == []
+def test_a_time_goes_with_what_it_is_the_time_of() -> None:
     assert read("at 4pm.", OfWords("4pm")) == ["User said: at 4pm."]
     assert read("Fox got in. at 4pm.", OfWords("4pm Fox")) == ["User said: Fox got in. at 4pm."]

@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING, Final
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.counted import counted_anew, of_one_unit
 from memograd.memory.manager.cues import ANSWERED, CORRECTS, is_elliptic
+from memograd.memory.manager.denied_value import named_right, names_the_old
 from memograd.memory.manager.fitted import put, redated
 from memograd.memory.manager.past import parts_of, present, shared_content
 from memograd.memory.manager.substitution import (
     bare_value,
     corrected,
-    named_right,
-    names_the_old,
     put_in_place,
 )
 from memograd.memory.reader.fact import Heard
@@ -146,8 +145,12 @@ def goes_on_about(heard: Heard, old: str) -> bool:
     if CORRECTS.search(heard.own) or names_the_old(old, heard.own):
         return True
     who, said = heard.before[-1] if heard.before else ("", "")
-    if who == "assistant" and said.rstrip().endswith(("?", "？")):
-        return False
+    answers = who == "assistant" and said.rstrip().endswith(("?", "？"))
+    return not answers and is_of_last(heard, old)
+
+
+def is_of_last(heard: Heard, old: str) -> bool:
+    """Whether the user's last message told an item, or this one has a word of it."""
     last = next((text for who, text in reversed(heard.before) if who == "user"), None)
     return last is None or shared_content(old, last) > 0 or shared_content(old, heard.own) > 0
 

@@ -47,7 +47,7 @@ from memograd.memory.manager.misread import misreads, says_again
 from memograd.memory.manager.other_value import (
     gives_number,
     gives_other,
-    goes_on_about,
+    is_of_last,
     of_other_value,
     surely_pointed,
 )
@@ -226,7 +226,7 @@ class RelationManager(Rewriter):
         for n in sorted(range(len(items)), key=lambda n: (not first[n], -closing[n])):
             item, sure = items[n], closing[n]
             relation = read[n].relation
-            if DENIES.search(heard.own) and not goes_on_about(heard, present(item.text)):
+            if DENIES.search(heard.own) and not is_of_last(heard, present(item.text)):
                 continue  # "jk" behind a sum jokes about no cat that was told before it
             idle = heard.idle and relation in ("retract", "end")
             if is_past(item.text) or (idle and not names_members(item.text, heard.own)):

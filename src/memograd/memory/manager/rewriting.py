@@ -29,6 +29,7 @@ from memograd.memory.manager.cues import (
     FAINT,
     only_faint,
 )
+from memograd.memory.manager.denied_value import names_the_old
 from memograd.memory.manager.members import without_members
 from memograd.memory.manager.other_value import (
     gives_surely,
@@ -121,7 +122,7 @@ class Rewriter:
         sounds = CORRECTS.search(heard.own) is not None
         if relation in ("retract", "end") and just_told and not DENIES.search(heard.own):
             old = present(item.text)
-            told = substitution.names_the_old(old, heard.own)
+            told = names_the_old(old, heard.own)
             if told or (sounds and gives_surely(self._model, heard, old)):
                 relation = "correct"  # a value is wrong, and not all of it
         takes_back = sounds or DENIES.search(heard.own) is not None

@@ -15,6 +15,7 @@ from typing import Final
 
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.cues import ANSWERED
+from memograd.memory.manager.denied_value import LONGEST, instead_of_named
 from memograd.memory.manager.fitted import put
 from memograd.memory.reader.screen_english import is_reaction
 from memograd.memory.statements.value_types import NEGATED, NUMERALS, TYPES, next_word, plain
@@ -27,14 +28,13 @@ _TAKES_BACK: Final = re.compile(
     re.I,
 )
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
-LONGEST: Final = 140  # characters; what goes on longer says more than a value
 
 
 def corrected(old: str, message: str) -> str | None:
     """The statement with the value that the message gives instead, None where that is in doubt."""
     if len(message) > LONGEST:
         return None
-    told = _instead(old, message)
+    told = instead_of_named(old, message)
     if told:
         return told
     rest_old, rest_new = old, message
@@ -305,88 +305,6 @@ def _spans_chinese(old: str, new: str) -> list[tuple[int, int]]:
 
 
 _LATIN: Final = re.compile(r"[A-Za-z\d]")  # 118 is one thing
-_OOPS: Final = re.compile(
-    r"^(?:\W*\b(?:my bad|excuse me|sorry|oops|whoops|no|nope|wait|actually|ah|oh|hang on)\b"
-    r"[\s,.!]*)+",
-    re.I,
-)
-
-# "Leeds. York is where his girlfriend is": the old value is of something else.
-_OF_ANOTHER: Final = (
-    r"^(?:(?:ugh|argh|gah|er+m?|um+|hm+|ah|oh|well|yes|yeah|so|sorry|no|wait|oops)[\s,.!]+)*+"
-    r"(?P<new>(?!the\b)[^\W\d_][\w'’-]+(?: [^\W\d_][\w'’-]*){0,2})[,.;!] "
-    r"(?P<old>(?!the\b)[^\W\d_][\w'’-]+(?: [^\W\d_][\w'’-]*)?)"
-    r"(?:'s| is| was) (?:where|what|who|his|her|my|their|our)\b",
-    r"^(?:(?:额|呃|哦|噢|啊|诶|欸|哎呀?|不对|不對|不是|[错錯]了|[说說记記写寫打][错錯]了?)[\s，,。!！]*)*+"
-    r"(?P<new>[^\s，,。!！是不没我你他她这那]{1,6})[\s，,。!！]+"
-    r"(?P<old>[^\s，,。!！是]{1,6}?)那?[个边]?是(?!的|对|不|吧|啊)",
-)
-
-
-def names_the_old(old: str, message: str) -> bool:
-    """Whether a short message names the value that it corrects, and the right one beside it."""
-    return len(message) <= LONGEST and _instead(old, message) is not None
-
-
-def named_right(old: str, message: str) -> str | None:
-    """The statement with the right value of a short message that denies the wrong one: "2019 not
-    2009"."""
-    return _instead(old, message, _DENYING) if len(message) <= LONGEST else None
-
-
-_DENYING: Final = (
-    r"(?:^|[,.;:] |\bit's |\bit was |\bi mean(?:t)? "
-    r"|\bis )(?P<new>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30}?),? not "
-    r"(?P<old>(?:[\w'’ -]|(?<=\d)[.:](?=\d)){1,30}?)(?=$|[,.;!](?:\s|$))",
-    r"(?<![\w.:])(?P<new>(?:[\w'’-]|(?<=\d)[.:](?=\d))+),? not (?:an? |the )?"
-    r"(?P<old>(?:[\w'’-]|(?<=\d)[.:](?=\d))+)(?!\w)",
-    r"\bnot (?P<old>[\w'’-]{1,25}(?: [\w'’-]+)?),? (?:but |it's |i meant? "
-    r"|- )?(?P<new>[\w'’ -]{1,30})$",
-    r"不是(?P<old>[^，,。]{1,10}?)[，,]?(?:而?是|应该是)(?P<new>[^，,。！!的了啦哈啊]{1,10})",
-    r"(?:是|应该是)(?P<new>[^，,。]{1,10}?)[，,]?(?:不是|而不是)(?P<old>[^，,。！!]{1,10})",
-    r"(?P<old>[^\s，,。❌✅]{1,12}) ?❌[\s，,]*(?P<new>[^\s，,。❌✅]{1,12}) ?✅",
-    r"(?P<new>[^\s，,。❌✅]{1,12}) ?✅[\s，,]*(?P<old>[^\s，,。❌✅]{1,12}) ?❌",
-    r"\bi (?:wrote|said|typed|put) (?:an? )?(?P<old>[\w'’-]+),? (?:but )?"
-    r"(?:i meant|it['’]?s) (?:an? |the )?"
-    r"(?P<new>[\w'’ -]{2,30}?)(?=[.!,]|$)",
-    r"\bdid i say (?P<old>[\w'’ -]{2,30})\?.*?\b(?:it|that|s?he|they|i)(?:['’]?s|['’]re| is"
-    r"| meant?) (?:an? |the )?(?P<new>[\w'’ -]{2,30})(?=[.!,]|$)",
-)
-
-
-def _instead(
-    old: str, message: str, patterns: Sequence[str] = (*_DENYING, *_OF_ANOTHER)
-) -> str | None:
-    """ "Tuesday, not Monday", "not Anna, Hanna", 不是上海是深圳: where the old one is named."""
-    bare = _OOPS.sub("", message.strip(" .!。！*~"))
-    for pattern in patterns:
-        for found in re.finditer(pattern, bare, re.I):
-            span = _place_of(found["old"].strip(), old)
-            if span and found["old"][:1].isupper() and old[: span[0]].endswith(("The ", "the ")):
-                span = (span[0] - 4, span[1])  # "Harvey Norman, not Good Guys" of The Good Guys
-            new = _SAYS_SO.sub("", found["new"].strip())
-            if span and new and not is_reaction(new) and not _NO_WORD.fullmatch(new):
-                return put(old, span, new)
-    return None
-
-
-_SAYS_SO: Final = re.compile(r"[\s,]+(?:i (?:mean|meant)|sorry|actually|lol)$", re.IGNORECASE)
-_NO_WORD: Final = re.compile(
-    r"(?:i )?(?:mean|meant|do|am|is|was|it|its|it's|that|said)", re.IGNORECASE
-)
-
-
-def _place_of(value: str, text: str) -> tuple[int, int] | None:
-    """Where a text has a value: not the 5 of 15, but the year 1884 for '84."""
-    short = re.fullmatch(r"['’‘]?(\d\d)", value)
-    year = rf"|\b(?:1\d|20){short[1]}\b" if short else ""
-    first, last = value[:1], value[-1:]
-    edge = (
-        r"(?<!\d)" if first.isdigit() else r"(?<![A-Za-z])" if first.isascii() else "",
-        r"(?!\d)" if last.isdigit() else r"(?![A-Za-z])" if last.isascii() else "",
-    )
-    found = re.search(re.escape(value).join(edge) + year, text, re.IGNORECASE)
-    return found.span() if found and value else None
 
 
 def _starred_chinese(old: str, message: str) -> str | None:
