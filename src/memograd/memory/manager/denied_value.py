@@ -56,17 +56,20 @@ def instead_of_named(
     old: str, message: str, patterns: Sequence[str] = (*_DENYING, *_OF_ANOTHER)
 ) -> str | None:
     """ "Tuesday, not Monday", "not Anna, Hanna", 不是上海是深圳: where the old one is named."""
-    bare = _OOPS.sub("", message.strip(" .!。！*~"))
+    said = _OOPS.sub("", message.strip(" .!。！*~"))
     for pattern in patterns:
-        for found in re.finditer(pattern, bare, re.I):
+        for found in re.finditer(pattern, said, re.I):
             span = _place_of(found["old"].strip(), old)
-            if span and found["old"][:1].isupper() and old[: span[0]].endswith(("The ", "the ")):
-                span = (span[0] - 4, span[1])  # "Harvey Norman, not Good Guys" of The Good Guys
             new = _SAYS_SO.sub("", found["new"].strip())
-            behind = next_word(old, span[1]) if span else ""
-            new = re.sub(rf"(?<=\w) {re.escape(behind)}$", "", new, flags=re.I) if behind else new
-            if span and new and not is_reaction(new) and not _NO_WORD.fullmatch(new):
-                return put(old, span, new)
+            if not (span and new) or is_reaction(new) or _NO_WORD.fullmatch(new):
+                continue
+            behind = next_word(old, span[1])
+            bare = re.sub(rf"(?<=\w) {re.escape(behind)}$", "", new, flags=re.I) if behind else new
+            if bare != new:
+                return put(old, span, bare)  # the Ash Room, of the Elm Room
+            if found["old"][:1].isupper() and old[: span[0]].endswith(("The ", "the ")):
+                span = (span[0] - 4, span[1])  # "Harvey Norman, not Good Guys" of The Good Guys
+            return put(old, span, new)
     return None
 
 
