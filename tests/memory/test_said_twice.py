@@ -25,7 +25,7 @@ AGAIN = [
     ("I live in Boston.", "I live in Boston!", "Boston"),
     ("I live in Boston.", "I told you already: I live in Boston.", "Boston"),
     ("I live in Boston.", "Hi! I live in Boston. What should I see there?", "Boston"),
-    ("My locker number is 1234.", "My locker number is 1234.", "1234"),
+    ("My locker number is K1234Q.", "My locker number is K1234Q.", "K1234Q"),
     ("我住在波士顿。", "你好！我住在波士顿。这里有什么好玩的？", "波士顿"),
     ("我对花生过敏。", "我对花生过敏。", "花生"),
 ]

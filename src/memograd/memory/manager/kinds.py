@@ -24,7 +24,8 @@ _ENGLISH: Final = (
      r"|\bis an? (?:\w+ ){0,2}\w+(?:er|or|ist|ian|nurse|clerk|chef)\b"
      r"|\bUser is \w+(?:er|or|ist|ian|nurse|clerk|chef) (?:at|for|in)\b", "job work employer"),
     (r"\b(?:lives?|rents?|stays|moved) (?:in|at|on|near|to)\b", "address home"),
-    (r"\d ?m[gl]\b|\b(?:is on|takes|taking|prescribed) \w+|\btablets?\b|\bpills?\b",
+    (r"\w,? \d+ ?m[gl]\b|\b(?:is on|takes|taking|prescribed|put (?:User|\w+) on) \w+|\btablets?\b"
+     r"|\bpills?\b",
      "medication medicine meds drug pills"),
     (r"\bdiagnos\w+|\bdepress\w+|\banxi\w+|\bdiabet\w+|\basthma|\bepilep\w+|\bcancer|\bpregnan\w+"
      r"|\badhd\b|\bbipolar|\bsurgery|\btherap\w+", "health medical condition diagnosis illness"),
