@@ -70,7 +70,7 @@ def test_a_name_that_stands_twice_is_refused(serving: Serving) -> None:
         ("DELETE", "/memories?USER_ID=bob"),
         ("DELETE", "/memories?user_id[]=bob"),
         ("DELETE", "/memories?user_id=alice&user_id=alice"),
-        ("DELETE", "/v1/memories/?filters={}"),
+        ("DELETE", "/v1/memories/?filter={}"),
         ("GET", "/memories?page=2"),
         ("POST", "/sweep?user_id=bob"),
         ("POST", "/reset?user_id=bob"),

@@ -104,7 +104,7 @@ from asked import Serving
                 *('{"n": NaN}', "__import__('os')", "{'a': " * 101 + "1" + "}" * 101, "[" * 9000),
             )
         ),
-        ("DELETE", "/v1/memories/?filters={}", {}, 400, "Say whose memory"),
+        ("DELETE", "/v1/memories/?filters={}", {}, 422, "filters must be a JSON object"),
         ("POST", "/purge", {"json": {"memory_id": "unknown"}}, 404, "no memory"),
         ("POST", "/purge", {"json": {}}, 400, "needs an owner"),
         ("POST", "/compact/unknown/undo", {}, 404, "no compaction"),

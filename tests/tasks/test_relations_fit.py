@@ -85,7 +85,7 @@ def test_a_share_of_a_threshold_is_watched_too(
     region = Region()
     with judging(weights, trigrams()) as judge:
         judge.reader.thresholds = judge.manager.thresholds = watched(Thresholds(), region)
-        for said in ("I play chess, run a bakery and keep bees", "I sold the bakery"):
+        for said in ("My wife plays chess, runs a bakery and keeps bees", "She sold the bakery"):
             judge.memory.add(said, user_id="ann")
     assert {"part_above", "part_share"} <= region.bounds.keys()
 

@@ -21,12 +21,17 @@ from memograd.tasks.relations.requests import fitted_requests, told_requests
 from memograd.tasks.relations.wording import DialogueReader
 
 TOLD: list[Any] = [
-    ["u", "I'm a bailiff in Leith and owe my brother Stavros six thousand.",
-     [["job", "I'm a bailiff in Leith", "User is a bailiff in Leith."],
-      ["debt", "owe my brother Stavros six thousand", "User owes their brother 6,000."]]],
+    ["u", "My wife is a bailiff in Leith and owes my brother Stavros six thousand.",
+     [["job", "My wife is a bailiff in Leith", "User's wife is a bailiff in Leith."],
+      ["debt", "owes my brother Stavros six thousand", "User's wife owes his brother 6,000."]]],
     ["u", "We have two greyhounds.", [["dogs", "We have two greyhounds", "User has greyhounds."]]],
 ]  # fmt: skip
-ASKS: list[Any] = ["u", "please forget what I owe my brother", [], [["debt", "retract"]]]
+ASKS: list[Any] = [
+    "u",
+    "please forget what my wife owes my brother Stavros",
+    [],
+    [["debt", "retract"]],
+]
 
 
 def dialogues(folder: Path, *lines: list[Any]) -> Path:

@@ -41,7 +41,7 @@ def in_an_address(text: str) -> dict[str, Any]:
         said = checked_body(_as_json(text).encode("utf-8", "surrogatepass"))
     except json.JSONDecodeError:
         said = None
-    if not isinstance(said, dict):
+    if not isinstance(said, dict) or not said:  # an empty one would mean all of it
         raise Unprocessable('filters must be a JSON object, such as {"user_id": "alice"}.')
     return said
 
