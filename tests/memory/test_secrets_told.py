@@ -55,6 +55,13 @@ def test_behind_a_code_another_figure_is_one_and_the_rest_stays(
     assert "Surrey" in kept and "9157" not in kept and "2284" not in kept
 
 
+def test_behind_a_code_its_halves_are_one_too(tmp_path: Path, embedder: Any) -> None:
+    with opened(tmp_path, embedder, Answering()) as memory:
+        memory.add("The garage code is 2284.", user_id="u")
+        memory.add("Scratch that, it's 43 21 now, my husband keeps forgetting it.", user_id="u")
+        assert "43 21" not in " ".join(texts(memory))
+
+
 class KnowsSecrets(Answering):
     """Finds a secret in every part of a message with one of these words."""
 

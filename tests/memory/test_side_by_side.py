@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memograd import Memory
-from memograd.memory.reader.side_by_side import facts_apart
+from memograd.memory.reader.side_by_side import facts_apart, owner_before
 
 WHEN = "2024-05-07T18:30:00+00:00"
 
@@ -95,3 +95,9 @@ def test_of_two_facts_in_a_sentence_one_is_forgotten(tmp_path) -> None:
         memory.add("Please forget the choir.", user_id="ann", timestamp=WHEN)
         kept = [one["memory"] for one in memory.get_all(user_id="ann")["results"]]
     assert kept == ["User takes warfarin."]
+
+
+def test_a_clause_is_of_the_relative_before_it_but_for_what_is_done_about_them() -> None:
+    assert owner_before("我爸68,前年放了两个支架", 6, "前年放了两个支架") == "我爸"
+    assert owner_before("我妈身体不好，下周请假回老家", 7, "下周请假回老家") is None
+    assert owner_before("我爸68,我自己45,单位体检查出脂肪肝", 12, "单位体检查出脂肪肝") is None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from memograd import Memory
+from memograd.memory.manager.left_over import of_whom_all_goes
 
 WHEN = "2024-05-07T18:30:00+00:00"
 
@@ -172,6 +173,22 @@ def test_a_joke_is_about_what_was_said_last(memory: Memory) -> None:
 def test_a_typo_is_put_right_after_small_talk(memory: Memory) -> None:
     items = told(memory, "my house number is 117", "nice day", "oh, 171, I typed it backwards")
     assert any("171" in text for text in items) and not any("is 117" in text for text in items)
+
+
+def test_all_of_what_is_somebody_s_is_not_all_of_them() -> None:
+    ann, leo = "User's cousin Ann is a notary.", "User's son Leo is 9."
+    assert of_whom_all_goes("Delete everything you have about Ann", ann)
+    assert of_whom_all_goes("forget everything about my son", leo)
+    assert not of_whom_all_goes("Delete everything you have about Ann's wedding", ann)
+    assert not of_whom_all_goes("forget everything about my son's school", leo)
+    assert not of_whom_all_goes("forget everything about work, Ann agrees", ann)
+
+
+@pytest.mark.parametrize("said", ["Leo died laughing at dinner", "Leo died again on level 3"])
+def test_who_dies_laughing_lives(memory: Memory, said: str) -> None:
+    items = told(memory, "I have a brother named Leo", said)
+    assert any(text.startswith("User has a brother named Leo") for text in items)
+    assert not any("until" in text for text in items)
 
 
 def test_a_clause_without_a_subject_is_of_the_relative_before_it(memory: Memory) -> None:

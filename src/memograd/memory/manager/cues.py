@@ -153,7 +153,8 @@ def leaves_alone(heard: Heard, item: str) -> bool:
 
 _DIED: Final = re.compile(
     r"(?<!\bif )(?P<who>[A-Z][a-z]+),? (?:(?:has|sadly|just|finally|suddenly|peacefully) )*"
-    r"(?:died|passed away)\b"
+    r"(?:passed away|died(?! (?:laughing|inside|again|down|on (?:the|level)|in (?:the )?game"
+    r"|of (?:laughter|shame|boredom|embarrassment)|a (?:bit|little)|when\b)))\b"
     r"|(?P<zh>[\u4e00-\u9fff]{2,3}?)(?:[昨今前][天日晚]?[^，,。]{0,4})?(?:去世|过世|病死)了"
 )
 

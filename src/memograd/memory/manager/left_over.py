@@ -178,13 +178,15 @@ def of_whom_all_goes(own: str, text: str) -> bool:
     person, kin = _OF_PERSON.match(text), _OF_KIN.match(text)
     if ALL_OF_IT.search(own) is None:
         return False
-    if kin and re.search(rf"\b(?:about|of|on|mention) (?:my|our) {kin['who']}\b", own, re.I):
+    if kin and re.search(
+        rf"\b(?:about|of|on|mention) (?:my|our) {kin['who']}\b(?!['’]s)", own, re.I
+    ):
         return True  # "Delete everything you have about my cousin"
     if person is None:
         return False
     asked = (
         r"\b(?:about|of|mention|forget|remove|delete|erase|wipe|drop|scrub)(?: \w+){0,2}?"
-        rf" {re.escape(person['who'])}\b"
+        rf" {re.escape(person['who'])}\b(?!['’]s)"  # "Damian's job" is not all of him
     )
     return re.search(asked, own) is not None
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HARMLESS_ABOVE: Final = 0.7
 """How likely a fact a clause is that stands beside a secret, in its message or alone."""
 LONGEST: Final = 600  # characters of a sentence; what goes on longer is pasted text
-_MAY_BELONG: Final = re.compile(r"(?<![A-Za-z])\d{3}")  # a part of the secret
+_MAY_BELONG: Final = re.compile(r"(?<![A-Za-z])\d(?:[ .-]?\d){2}")  # a part of the secret
 _IN_WORDS: Final = re.compile(
     r"\b(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[ -]?){3,}\b", re.IGNORECASE
 )

@@ -54,7 +54,7 @@ def _tells_it(text: str) -> bool:
     )
 
 
-def left_at(sentences: Sequence[tuple[int, int, str]], held: Sequence[str]) -> int:
+def _first_of(sentences: Sequence[tuple[int, int, str]], held: Sequence[str]) -> int:
     """Where the first of the sentences stands that ask not to save something."""
     return min(start for start, _, text in sentences if text in held)
 
@@ -80,9 +80,9 @@ def left_open(
             continue
         if opens := _TO_BE_KEPT.match(text):
             left.append((start + opens.end(), end, text[opens.end() :]))
-        elif held and BY_THE_WAY.match(text) and left_at(sentences, held) < start:
+        elif held and BY_THE_WAY.match(text) and _first_of(sentences, held) < start:
             left.append((start, end, text))
-        elif held and _OF_NEXT.search(held[0]) and start < left_at(sentences, held):
+        elif held and _OF_NEXT.search(held[0]) and start < _first_of(sentences, held):
             left.append((start, end, text))  # "Don't store this next bit" speaks of no other
         elif held and aside and not POINTS_BACK.search(text):
             found = model.relate(text, (), held)

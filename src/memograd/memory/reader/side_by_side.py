@@ -192,10 +192,16 @@ _SUBJECT_ZH: Final = re.compile(
 )
 
 
+_OF_CARE_ZH: Final = re.compile(
+    "请假|請假|陪|照顾|照顧|看望|担心|擔心|打算|准备|準備|回去看|带去|送去|接回"
+)
+"""What the speaker does about a relative: 我妈身体不好，下周请假回老家."""
+
+
 def owner_before(sentence: str, at: int, said: str) -> str | None:
     """Of whom a Chinese clause without a subject tells: of 我爸 in 我爸68,前年放了两个支架. None
     where it has one, or no relative is the last subject before it."""
-    if not at or _SUBJECT_ZH.match(said):
+    if not at or _SUBJECT_ZH.match(said) or _OF_CARE_ZH.search(said):
         return None
     for clause in reversed(re.split(r"[,，;；]", sentence[:at].rstrip(",，;； "))):
         if (owner := _OWNER_ZH.match(clause.strip())) is not None:
