@@ -30,7 +30,6 @@ import numpy as np
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.crowded import log_odds
 from memograd.memory.manager.cues import ALL_SAID
-from memograd.memory.manager.kinds import named_by
 from memograd.memory.manager.left_over import (
     ALL_OF_IT,
     THE_PAST,
@@ -407,7 +406,7 @@ def request_evidence(
     by_clause = np.stack([read(one, (), texts) for one in clauses])
     stays = np.array([says_what_stays(one) for one in clauses])
     asks = np.array([MAY_ASK.search(one) is not None for one in clauses]) & ~stays
-    words = [named_by(text) for text in texts]
+    words = [words_of(text) for text in texts]
     asked, kept = (_words_shared(clauses, chosen, words) for chosen in (asks, stays))
     of_asking = by_clause[asks].max(0, initial=0.0)
     told_now = [items[n].id in recent for n in range(len(items))]
