@@ -14,6 +14,7 @@ from small_runs import begun
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
+from memograd.grpo.trainer_state import STATE_FILE
 from memograd.policy.language_model import LanguageModel
 from memograd.rewards import WeightedReward
 from memograd.rewards.compose import RewardError
@@ -119,6 +120,11 @@ def test_everything_that_changes_over_a_run_resumes_to_the_bit(
     tmp_path, tiny_config, scenarios
 ) -> None:
     """Dynamic sampling, length penalty, moving temperature and learning rate, three passes."""
+
+    def evaluate(label: str) -> float:
+        """Every measurement is better than the one before it."""
+        return float(label.removeprefix("step "))
+
     changes = {
         "algorithm": "dapo",
         "resample_rounds": 2,
@@ -127,12 +133,13 @@ def test_everything_that_changes_over_a_run_resumes_to_the_bit(
         "learning_rate_schedule": "cosine",
         "warmup_steps": 1,
         "num_iterations": 3,
-        "save_steps": 3,
+        "save_steps": 2,
+        "eval_steps": 1,
     }
     given = tiny_config.model_dump(exclude_defaults=True)
     config = TrainConfig.model_validate(given | changes)
     rewards = [WeightedReward("alike", sometimes_alike)]
-    whole, weights = run(tmp_path / "whole", config, scenarios, rewards)
+    whole, weights = run(tmp_path / "whole", config, scenarios, rewards, evaluate=evaluate)
     rows = whole.read_metrics()
     # The temperature is as high as groups of the step before were alike.
     assert rows[0]["temperature"] == config.temperature
@@ -144,15 +151,43 @@ def test_everything_that_changes_over_a_run_resumes_to_the_bit(
     assert rows[-1]["learning_rate"] < max(row["learning_rate"] for row in rows)
     assert all("overlong" in row["rewards"] for row in rows)
 
-    # Stopped after step 4, the last checkpoint is that of step 3: step 4 is done again.
+    # Stopped after step 3, the last checkpoint is that of step 2: step 3 is done again.
+    assert rows[1]["zero_variance_fraction"] > 0  # so that it shows if it were forgotten
     with pytest.raises(KeyboardInterrupt):
         run(
-            tmp_path / "cut", config, scenarios, rewards,
-            on_step=lambda metrics: _stop_after(metrics, 4),
+            tmp_path / "cut", config, scenarios, rewards, evaluate=evaluate,
+            on_step=lambda metrics: _stop_after(metrics, 3),
         )  # fmt: skip
-    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, rewards)
+    resumed, resumed_weights = run(tmp_path / "cut", config, scenarios, rewards, evaluate=evaluate)
     assert without_seconds(resumed) == without_seconds(whole)
     assert all(torch.equal(a, b) for a, b in zip(weights, resumed_weights, strict=True))
+    # What is saved says the same, too. (The files differ in a few bytes: pickle writes a text that
+    # two places share once, and texts that were loaded are not shared.)
+    for name in ("best", "final"):
+        states = [
+            torch.load(folder.path / name / STATE_FILE, weights_only=True)
+            for folder in (whole, resumed)
+        ]
+        assert states[0]["step"] == 6
+        assert_same(*states)
+
+
+def assert_same(one, other) -> None:
+    """Equal to the bit, in the same order, all the way down."""
+    assert type(one) is type(other)
+    if isinstance(one, torch.Tensor):
+        assert one.dtype == other.dtype
+        assert torch.equal(one, other)
+    elif isinstance(one, dict):
+        assert list(one) == list(other)
+        for key, value in one.items():
+            assert_same(value, other[key])
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(other)
+        for value, its in zip(one, other, strict=True):
+            assert_same(value, its)
+    else:
+        assert one == other
 
 
 def _stop_after(metrics, step) -> None:
