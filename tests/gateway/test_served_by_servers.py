@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from tests.gateway.test_served_agent import draw, served
+from tests.gateway.test_served_agent import draw, served, talks_twice
 
 from memograd.config import LoraConfig, SamplerConfig, TrainConfig
 from memograd.errors import MemogradError
@@ -50,6 +50,27 @@ def test_a_group_is_drawn_by_the_servers_under_one_version(policy, server, tmp_p
     # 3 scenarios x 3 attempts x 3 calls, twice, and every prompt went as ids.
     asked = [body for path, body in server.asked if path == "/v1/completions"]
     assert len(asked) == 54 and all(isinstance(body["prompt"][0], int) for body in asked)
+    store.close()
+
+
+def test_what_is_published_while_agents_start_does_not_draw_for_them(policy, server, tmp_path):
+    """A thread draws ahead while the learner goes on (`sampler.max_staleness`)."""
+    policy.remote.close()
+    pool = ServerPool([VllmServer(server.url, seconds=60)], tmp_path / "adapters", patience=1)
+    policy.remote = RemoteSampler(policy, pool, max_staleness=1)
+    store = TraceStore(f"sqlite:///{tmp_path / 'traces.db'}")
+
+    async def slow_to_start(task, base_url, api_key) -> float:
+        policy.publish(5)
+        return await talks_twice(task, base_url, api_key)
+
+    with served(policy, store, agent=slow_to_start) as drawing:
+        policy.publish(4)
+        attempts = draw(drawing, seed=3)
+    drawn = {body["model"] for path, body in server.asked if path == "/v1/completions"}
+    assert [name.rpartition("-")[2] for name in drawn] == ["4"]
+    turns = [turn for group in attempts.groups for one in group.rollouts for turn in one.turns]
+    assert {span.version for turn in turns for span in turn.versions} == {4}
     store.close()
 
 

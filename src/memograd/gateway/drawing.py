@@ -122,8 +122,8 @@ class ServedAgent:
         tasks = [_task(one) for one, group in zip(scenarios, names, strict=True) for _ in group]
         attempts = [AgentAttempt(*each) for each in zip(tasks, flat, seeds, strict=True)]
         forced = AnswerSampling(temperature=temperature, max_tokens=self._longest, forced=True)
-        version = self._backend.drawn_by
         self._backend.weights_changed(forced)
+        version = self._backend.drawn_by
         try:
             ids = wait_for(
                 run_agents(

@@ -115,6 +115,8 @@ class LocalBackend:
     @property
     def drawn_by(self) -> int | None:
         """The version of the weights that answers now; None: what training began with."""
+        if isinstance(self.engine, RemoteEngine):
+            return self.engine.version
         return self._policy.version if self._policy.speaker == "trained" else None
 
     def weights_changed(self, sampling: AnswerSampling | None = None) -> None:

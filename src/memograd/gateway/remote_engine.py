@@ -57,10 +57,17 @@ class RemoteEngine:
             job.future.set_exception(MemogradError("The weights are about to change: ask again."))
 
     def resume(self) -> None:
-        """Serve again, by whoever speaks now."""
+        """Serve again, by whoever speaks now, whatever is published while it does."""
+        asked = self._sampler.speaking()
         with self._changed:
-            self._resting = False
+            self._resting, self._asked = False, asked
             self._changed.notify_all()
+
+    @property
+    def version(self) -> int | None:
+        """The version that all jobs are drawn by; None: what training began with, or resting."""
+        asked = self._asked
+        return None if asked is None or asked.version < 0 else asked.version
 
     def close(self) -> None:
         """End all jobs. Closing twice is harmless."""
