@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memograd.grpo.schedules import learning_rate_at, temperature_at
+from memograd.grpo.asking import temperature_at
+from memograd.grpo.optimizer import learning_rate_at
 
 
 def rates(schedule: str, *, steps: int, warmup_steps: int = 0) -> list[float]:

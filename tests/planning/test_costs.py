@@ -18,7 +18,7 @@ from memograd.planning.costs import (
     adapter_bytes,
     forward_flops,
     layer_bytes,
-    learner_flops,
+    pass_flops,
     sampling,
     saved_bytes,
     summed_bytes,
@@ -99,7 +99,8 @@ def test_a_backward_pass_costs_twice_a_forward_where_all_is_trained() -> None:
         model(input_ids=torch.zeros(1, TOKENS, dtype=torch.long)).logits.sum().backward()
     work = Workload(1, 1, TOKENS - 1, 1, train="full", checkpointing=False)
     forward = forward_flops(shape, TOKENS, TOKENS**2, TOKENS)
-    ours = learner_flops(shape, work) / forward_flops(shape, TOKENS, work.tree_pairs, 1)
+    tree = work.trees_of(1)
+    ours = pass_flops(shape, work, tree) / forward_flops(shape, TOKENS, tree.pairs, 1)
     assert ours == 3
     assert counter.get_total_flops() == pytest.approx(ours * forward, rel=0.05)
 
@@ -109,7 +110,7 @@ def test_sharing_the_prompt_saves_what_the_tree_saves() -> None:
     assert 8 * (512 + 32) / work.tree_tokens == pytest.approx(5.67, abs=0.01)
     alone = Workload(group=1, prompt=512, answer=32)
     assert alone.tree_tokens == 512 + 32
-    assert alone.tree_pairs == 544 * 545 / 2
+    assert alone.trees_of(1).pairs == 544 * 545 / 2
 
 
 def test_decoding_one_answer_reads_the_weights_at_every_step() -> None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from itertools import product
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from peft import LoraConfig, get_peft_model
+from transformers import AutoModelForCausalLM, Qwen2Config
 from typer.testing import CliRunner
 
 from memograd.cli.app import app
 from memograd.errors import BadInput
-from memograd.planning import Workload, make_plan, parse_cluster, shape_of
-from memograd.planning.costs import learner_memory, room
+from memograd.planning import Workload, make_plan, parse_cluster, shape_of, simulation
+from memograd.planning.costs import SHARE, Trees, learner_memory, learning_seconds, room
+from memograd.planning.hardware import Cluster, Efficiency
 from memograd.planning.placement import Placement, micro_batch_tokens
 from memograd.planning.simulation import play
+from memograd.policy.memory_model import SHARE as planned_share
+from memograd.policy.memory_model import learner_needs, saved_bytes
 
 SEVEN = shape_of("Qwen2.5-7B")
 
@@ -80,18 +87,90 @@ def test_running_ahead_takes_less_time_than_waiting() -> None:
 def test_answers_of_one_length_take_what_the_formula_says() -> None:
     work = Workload(train="full", answer=512, spread=0)
     placement = placed(0)
-    step = dataclasses.replace(placement.step, prefill=0.0)
-    one = dataclasses.replace(placement, step=step, at_once=work.rollouts)
-    token_seconds = step.decode / work.answer
+    one = dataclasses.replace(placement, at_once=work.rollouts)
     played = play(one, work, steps=4)
-    expected = work.answer * token_seconds + step.learn + step.sync
-    assert played.seconds_a_step == pytest.approx(expected, rel=1e-6)
+    assert played.seconds_a_step == pytest.approx(placement.step.seconds, rel=1e-6)
+
+
+def test_a_sampler_that_sleeps_while_the_learner_works_never_runs_ahead() -> None:
+    work = Workload(answer=512, spread=1.0)
+    plan = make_plan(SEVEN, parse_cluster("1xH200"), work, max_staleness=2)
+    assert plan.best.colocated
+    assert play(plan.best, work, max_staleness=2) == play(plan.best, work, max_staleness=0)
+
+
+def test_a_learner_is_planned_as_the_run_counts_it() -> None:
+    """Beside what `memograd.policy.memory_model` says before the first step."""
+    shape = dataclasses.replace(shape_of("Qwen2.5-0.5B"), layers=6)
+    config = Qwen2Config(
+        hidden_size=shape.hidden,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        intermediate_size=shape.inner,
+        vocab_size=shape.vocabulary,
+        tie_word_embeddings=shape.tied,
+    )
+    lora = LoraConfig(r=16, target_modules="all-linear")
+    for train, ranks, checkpointing in product(("lora", "full"), (1, 4), (True, False)):
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+            if train == "lora":
+                get_peft_model(model, lora)
+        needs = learner_needs(
+            model,
+            [weight for weight in model.parameters() if weight.requires_grad],
+            saved_bytes(config, torch.bfloat16, lora=lora if train == "lora" else None),
+            torch.device("cuda"),
+            checkpointing=checkpointing,
+            ranks=ranks,
+        )
+        work = Workload(train=train, checkpointing=checkpointing)
+        planned = learner_memory(shape, work, ranks=ranks, tokens=4096)
+        assert planned.total == pytest.approx(needs.total(4096), rel=0.05), (train, ranks)
+    assert planned_share == SHARE
+
+
+def test_a_tree_that_is_cut_has_its_prompt_again_in_every_part() -> None:
+    work = Workload(prompt=1000, answer=100, group=8)
+    assert work.cut(1800) == Trees(1, 1800, 1000 * 1001 / 2 + 8 * (100 * 1000 + 100 * 101 / 2))
+    assert work.cut(1799) == Trees(2, 2800, 2 * 1000 * 1001 / 2 + 8 * (100 * 1000 + 100 * 101 / 2))
+    assert work.cut(1100).count == 8
+    assert work.cut(1).count == 8
+
+
+def test_every_micro_batch_gathers_the_layers() -> None:
+    """Slow links: what travels decides, two gathers and a scatter in fp32 a micro-batch."""
+    slow = dataclasses.replace(parse_cluster("4xH200").device, link=1e6)
+    cluster = Cluster(slow, 4)
+    work = Workload(train="full", prompts=16)  # four trees of 3,072 tokens a rank
+    reached = Efficiency()
+    layers = 28 * 233_057_792
+    ring = 3 / 4 / (1e6 * reached.link_share)
+    outside = (2 * 4 + 2) * (SEVEN.weights - layers) * ring
+    for tokens, micro_batches in ((4 * 3072, 1), (2 * 3072, 2), (3072, 4), (3071, 8)):
+        seconds = learning_seconds(SEVEN, work, cluster, reached, ranks=4, tokens=tokens)
+        expected = micro_batches * (2 * 2 + 4) * layers * ring + outside
+        assert seconds == pytest.approx(expected, rel=1e-9), tokens
+
+
+def test_a_step_of_very_many_answers_is_played_in_fewer_steps_or_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    work = Workload(prompts=16, group=8)
+    best = make_plan(SEVEN, parse_cluster("8xH200"), work).best
+    assert play(best, work) == play(best, work, steps=20)
+    monkeypatch.setattr(simulation, "PLAYED", 5 * 128 + 1)
+    assert play(best, work) == play(best, work, steps=5)
+    with pytest.raises(BadInput, match=r"at most 1,000,000 answers a step, not 8,000,000"):
+        Workload(prompts=1_000_000)
 
 
 @pytest.mark.parametrize(
     ("gpus", "says"),
     [
         ("0xH100", "a count and a device"),
+        ("00xH100", "a count and a device"),
         ("8", "a count and a device"),
         ("eight H100", "a count and a device"),
         ("8xH1000", "did you mean H100"),

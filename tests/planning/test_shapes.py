@@ -10,7 +10,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
 from memograd.errors import BadInput
-from memograd.planning.shapes import BUILT_IN, ModelShape, shape_of
+from memograd.planning.shapes import ALIKE, BUILT_IN, ModelShape, shape_of
 
 
 def config_of(shape: ModelShape):
@@ -61,13 +61,54 @@ def test_a_configuration_file_says_the_same(tmp_path: Path, name: str) -> None:
         assert read.kv_bytes() == built_in.kv_bytes()
 
 
+@pytest.mark.parametrize("kind", ALIKE)
+def test_types_that_are_alike_have_these_weights(tmp_path: Path, kind: str) -> None:
+    config = AutoConfig.for_model(
+        kind,
+        hidden_size=1024,
+        num_hidden_layers=2,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        head_dim=128,
+        intermediate_size=2816,
+        vocab_size=16000,
+        pad_token_id=0,
+    )
+    if getattr(config, "layer_types", None):  # one for each layer
+        config.layer_types = config.layer_types[:2]
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    written = config.to_dict()
+    del written["tie_word_embeddings"]  # it is that of the type then
+    (tmp_path / "config.json").write_text(json.dumps(written))
+    weights = sum(weight.numel() for weight in model.parameters())
+    assert shape_of(tmp_path).weights == pytest.approx(weights, rel=1e-3)
+
+
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 96,
+    "vocab_size": 100,
+}
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         ("{", "is not JSON"),
         ("[]", "holds no JSON object"),
-        ("{}", '"num_attention_heads" must be a whole number'),
-        (json.dumps({"num_experts": 8}), "only dense decoders can be planned"),
+        ("{}", 'only dense decoders can be planned, and "model_type" is None'),
+        (json.dumps({**LLAMA, "model_type": "qwen3_moe"}), "only dense decoders can be planned"),
+        # Two matrices where these have three; nothing in the numbers shows it.
+        (json.dumps({**LLAMA, "model_type": "gpt_neox"}), "\"model_type\" is 'gpt_neox'"),
+        (json.dumps({"model_type": "qwen2_5_vl", "text_config": LLAMA}), "'qwen2_5_vl'"),
+        (json.dumps({"model_type": "llama"}), '"num_attention_heads" must be a whole number'),
+        (json.dumps({**LLAMA, "hidden_size": 64.0}), '"hidden_size" must be a whole number'),
+        (json.dumps({**LLAMA, "num_key_value_heads": 3}), "4 heads cannot share 3 heads"),
+        (json.dumps({**LLAMA, "hidden_size": 66}), "4 heads do not divide a hidden size of 66"),
     ],
 )
 def test_what_is_no_configuration_is_refused(tmp_path: Path, content: str, says: str) -> None:

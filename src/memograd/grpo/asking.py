@@ -1,4 +1,4 @@
-"""What a step asks: which scenarios, and in groups of which sizes.
+"""What a step asks: which scenarios, in groups of which sizes, and at which temperature.
 
 Without schedules that is every scenario once an epoch, in groups of one size. Two schedules spend
 the rollouts where they can teach most. Both go by the pass rates, which `ScenarioChooser` learns
@@ -225,3 +225,26 @@ class ScenarioChooser:
     def restore(self, state: Mapping[str, tuple[float, float]]) -> None:
         """Go on with the pass rates of a checkpoint."""
         self._rates.restore(state)
+
+
+def temperature_at(
+    step: int,
+    *,
+    steps: int,
+    start: float,
+    end: float,
+    schedule: str,
+    zero_variance_fraction: float,
+) -> float:
+    """The temperature that `step` samples and learns with, between `start` and `end`.
+
+    `constant` stays at `start`; `linear` reaches `end` at the last step; `variance` is as near to
+    `end` as groups of the step before had no difference in reward (`zero_variance_fraction`): a
+    policy that answers everything alike is made to try other things.
+    """
+    shares = {
+        "constant": 0.0,
+        "linear": min(1.0, (step - 1) / max(1, steps - 1)),
+        "variance": zero_variance_fraction,
+    }
+    return start + (end - start) * shares[schedule]

@@ -11,11 +11,15 @@ AdamW computes number by number, so how weights are cut changes nothing. `whole_
 torch's AdamW would have written had nothing been cut, with the masters where the weights that go
 into a checkpoint are rounded; so a run goes on from it with any number of processes.
 
+`learning_rate_at` says how fast, step by step. It is pure, so a resumed run has the rates of the
+one that never stopped; one that is resumed with more steps has the longer run's from there on.
+
 Invariant: after `step` a weight is the same on all ranks that hold it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -221,3 +225,20 @@ def clip_gradients(
         for gradient in (*cut, *whole):
             gradient.mul_(scale)
     return norm
+
+
+def learning_rate_at(
+    step: int, *, steps: int, peak: float, warmup_steps: int, schedule: str
+) -> float:
+    """The rate of `step`: a linear rise over `warmup_steps`, then `peak` (`constant`), a straight
+    line (`linear`) or half a cosine wave (`cosine`) that would reach 0 one step after the last.
+    """
+    if step <= warmup_steps:
+        return peak * step / (warmup_steps + 1)
+    progress = min(1.0, (step - warmup_steps - 1) / max(1, steps - warmup_steps))
+    factors = {
+        "constant": 1.0,
+        "linear": 1.0 - progress,
+        "cosine": (1.0 + math.cos(math.pi * progress)) / 2,
+    }
+    return peak * factors[schedule]

@@ -26,7 +26,7 @@ import torch
 
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, Stopped
-from memograd.grpo.asking import ScenarioChooser
+from memograd.grpo.asking import ScenarioChooser, temperature_at
 from memograd.grpo.batch import Draw, score_rows
 from memograd.grpo.checkpoint_folder import BEST
 from memograd.grpo.distributed import ALONE, World
@@ -42,7 +42,7 @@ from memograd.grpo.drawing import (
 from memograd.grpo.experience import Experience, check_sampled
 from memograd.grpo.learner import Update, learn
 from memograd.grpo.loss import Objective
-from memograd.grpo.optimizer import HALF, PartedAdamW
+from memograd.grpo.optimizer import HALF, PartedAdamW, learning_rate_at
 from memograd.grpo.replay import KeptGroup, Replay, with_replayed
 from memograd.grpo.resume import check_data
 from memograd.grpo.rollout_files import RolloutFiles
@@ -54,7 +54,6 @@ from memograd.grpo.run_state import (
     stop_request,
 )
 from memograd.grpo.sampler_gap import GapLimits, SamplerGapTooWide
-from memograd.grpo.schedules import learning_rate_at, temperature_at
 from memograd.grpo.tracking import (
     Clock,
     Tracker,

@@ -10,7 +10,6 @@ them, with their sources; `docs/planning.md` says how far they were checked.
 
 from __future__ import annotations
 
-from memograd.planning import report
 from memograd.planning.costs import Workload
 from memograd.planning.hardware import Cluster, Device, parse_cluster
 from memograd.planning.placement import Placement, RankedPlacements, make_plan
@@ -25,6 +24,5 @@ __all__ = [
     "Workload",
     "make_plan",
     "parse_cluster",
-    "report",
     "shape_of",
 ]

@@ -16,6 +16,7 @@ computing; `(2N + B ctx KV) / bandwidth` where memory decides.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from math import log, sqrt
 from typing import Literal
 
 from memograd.errors import BadInput
@@ -23,6 +24,8 @@ from memograd.planning.hardware import GIB, Cluster, Efficiency, ring_seconds
 from memograd.planning.shapes import ModelShape
 
 Train = Literal["lora", "full"]
+
+MOST_ROLLOUTS = 1_000_000  # answers of a step; a run of them can still be played through
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,11 @@ class Workload:
                 raise BadInput(f"{name} must be at least 1, not {getattr(self, name)}.")
         if not 0 <= self.spread <= 3:
             raise BadInput(f"spread must be between 0 and 3, not {self.spread}.")
+        if self.rollouts > MOST_ROLLOUTS:
+            raise BadInput(
+                f"prompts x group must be at most {MOST_ROLLOUTS:,} answers a step, not "
+                f"{self.rollouts:,}."
+            )
         if self.train not in ("lora", "full"):
             raise BadInput(f'train must be "lora" or "full", not {self.train!r}.')
 
@@ -73,30 +81,47 @@ class Workload:
 
         For N draws of mean m and deviation s it is below m + s sqrt(2 ln N) (the Gaussian bound).
         """
-        from math import log, sqrt
-
         return self.answer * (1 + self.spread * sqrt(2 * log(max(self.rollouts, 2))))
 
     @property
     def tree_tokens(self) -> int:
         """Tokens the learner computes of one group as a tree whose answers share the prompt."""
-        return self.prompt + self.group * self.answer
+        return self.trees_of(1).tokens
 
-    @property
-    def tree_pairs(self) -> float:
-        """Pairs of query and key in one group's tree under its mask."""
+    def cut(self, limit: float) -> Trees:
+        """One group as trees of at most `limit` tokens, cut by branches; of one answer at least."""
+        answers = max(1, int((limit - self.prompt) // self.answer))
+        return self.trees_of(-(-self.group // answers))
+
+    def trees_of(self, parts: int) -> Trees:
+        """One group as so many trees, each of which has the prompt again."""
         prompt = self.prompt * (self.prompt + 1) / 2
         own = self.answer * (self.answer + 1) / 2
-        return prompt + self.group * (self.answer * self.prompt + own)
+        return Trees(
+            parts,
+            parts * self.prompt + self.group * self.answer,
+            parts * prompt + self.group * (self.answer * self.prompt + own),
+        )
+
+
+@dataclass(frozen=True)
+class Trees:
+    """One group as a learner computes it: how many trees, their tokens, and their pairs of query
+    and key under their masks."""
+
+    count: int
+    tokens: int
+    pairs: float
 
 
 NUMBER = 2
 
 RESERVED = 2 * GIB  # the driver's context, the collectives' buffers
 
-FRAGMENTATION = 0.05  # share of a device that the allocator cannot hand out
+SHARE = 0.9  # of a device's memory, that is planned with; as in `memograd.policy.memory_model`
 
-LOGIT_TOKENS = 1024  # tokens whose logits are in memory at once
+LOGIT_TOKENS = 512  # tokens whose logits are in memory at once
+LOGIT_BYTES = NUMBER + 12  # as numbers of the model, in fp32, as log-softmax and as its gradient
 
 # Bytes a token that autograd keeps of one layer, by (train, bytes of a number): of the hidden
 # size, of the queries, of the keys, of the inner size, of each head, and a constant.
@@ -223,13 +248,13 @@ def learner_memory(
         activations = tokens * (shape.layers * shape.hidden * NUMBER + layer)
     else:
         activations = tokens * shape.layers * layer
-    logits = min(tokens, LOGIT_TOKENS) * shape.vocabulary * (4 + NUMBER)
+    logits = min(tokens, LOGIT_TOKENS) * shape.vocabulary * LOGIT_BYTES
     return LearnerMemory(weights, trained, activations, logits, RESERVED)
 
 
 def room(cluster: Cluster) -> float:
     """Bytes of a device that can be filled."""
-    return cluster.device.memory * (1 - FRAGMENTATION)
+    return cluster.device.memory * SHARE
 
 
 def sampler_cache(shape: ModelShape, cluster: Cluster, *, tensor_parallel: int) -> float:
@@ -249,16 +274,20 @@ def forward_flops(shape: ModelShape, tokens: float, pairs: float, predicted: flo
     return matrices + attention + 2 * shape.embedding_weights * predicted
 
 
-def learner_flops(shape: ModelShape, work: Workload) -> float:
-    """Operations of one pass over a step's groups: forward, backward, what is computed again.
+def forward_of(shape: ModelShape, work: Workload, trees: Trees) -> float:
+    """Operations of a forward pass over one group."""
+    return forward_flops(shape, trees.tokens, trees.pairs, work.group * work.answer)
+
+
+def pass_flops(shape: ModelShape, work: Workload, trees: Trees) -> float:
+    """Operations of one optimisation pass over one group: forward, backward, computed again.
 
     The backward pass costs a forward for the gradients of the activations, and another one for
-    those of the weights where all of them are trained. A reference is one forward more.
+    those of the weights where all of them are trained.
     """
-    forward = forward_flops(shape, work.tree_tokens, work.tree_pairs, work.group * work.answer)
     backward = 2.0 if work.train == "full" else 1.0
     again = 1.0 if work.checkpointing else 0.0
-    return work.prompts * forward * (1 + backward + again + work.reference)
+    return forward_of(shape, work, trees) * (1 + backward + again)
 
 
 @dataclass(frozen=True)
@@ -316,29 +345,52 @@ def sampling(
 
 
 def learning_seconds(
-    shape: ModelShape, work: Workload, cluster: Cluster, efficiency: Efficiency, *, ranks: int
+    shape: ModelShape,
+    work: Workload,
+    cluster: Cluster,
+    efficiency: Efficiency,
+    *,
+    ranks: int,
+    tokens: int,
 ) -> float:
-    """Seconds of all optimisation passes on `ranks` devices.
+    """Seconds of all optimisation passes on `ranks` devices, in micro-batches of up to `tokens`.
 
     Matrix products take their share of the peak; all other operations, of the layers and of an
-    adapter, are bound by memory and come on top. Groups are not split, so the ranks wait for the
-    one that has most. With sharded weights (FSDP2) every pass gathers all layers once forward and
-    once backward and scatters the gradients; the links work while the devices compute, so the
-    longer of the two counts.
+    adapter, are bound by memory and come on top. Groups stay on a rank, so the ranks wait for the
+    one that has most. With sharded weights (FSDP2) every micro-batch gathers all layers once
+    forward and once backward, and where they are trained scatters their gradients in fp32; the
+    links work while the devices compute, so the longer of the two counts. A reference is asked
+    once a step, one forward more.
     """
-    share = -(-work.prompts // ranks) / work.prompts
-    computing = learner_flops(shape, work) * share / (cluster.device.flops * efficiency.mfu)
+    trees = work.cut(tokens)
+    groups = -(-work.prompts // ranks)
+    whole = max(1, tokens // trees.tokens)  # trees at once, where a group is one
+    micro_batches = groups * trees.count if trees.count > 1 else -(-groups // whole)
+    peak = cluster.device.flops * efficiency.mfu
+    computing = groups * pass_flops(shape, work, trees) / peak
     of_token = layer_bytes(shape, work.train, again=work.checkpointing)
     if work.train == "lora":
         of_token += adapter_bytes(shape, again=work.checkpointing)
-    moved = work.prompts * work.tree_tokens * of_token * share + summed_bytes(shape, work.train)
+    moved = groups * trees.tokens * of_token + micro_batches * summed_bytes(shape, work.train)
     computing += moved / (cluster.device.bandwidth * efficiency.bandwidth_share)
-    size = NUMBER * shape.weights
-    gathers = 2 + (1 if work.checkpointing else 0)
-    scattered = size if work.train == "full" else 4 * shape.lora_weights(work.rank)
-    talking = gathers * ring_seconds(size, ranks, cluster, efficiency)
-    talking += ring_seconds(scattered, ranks, cluster, efficiency)
-    return work.passes * max(computing, talking)
+
+    def around(size: float) -> float:
+        return ring_seconds(size, ranks, cluster, efficiency)
+
+    layers = shape.layers * shape.layer_weights
+    gathered = around(NUMBER * layers)
+    talking = micro_batches * 2 * gathered
+    if work.train == "full":
+        talking += micro_batches * around(4 * layers)
+        # What is whole on every rank: gradients are summed, and what each moved is gathered.
+        talking += (2 * 4 + NUMBER) * around(shape.weights - layers)
+    else:
+        talking += 2 * around(4 * shape.lora_weights(work.rank))
+    seconds = work.passes * max(computing, talking)
+    if work.reference:
+        asked = groups * forward_of(shape, work, trees) / peak
+        seconds += max(asked, micro_batches * gathered)
+    return seconds
 
 
 def sync_seconds(shape: ModelShape, work: Workload, efficiency: Efficiency) -> float:

@@ -90,7 +90,7 @@ class Cluster:
 def parse_cluster(text: str, *, per_machine: int = 8) -> Cluster:
     """`8xH200`, or `H100` for one. Raises BadInput for what is not a count and a known device."""
     match = re.fullmatch(r"\s*(?:(\d+)\s*[x*×]\s*)?([a-zA-Z][\w-]*)\s*", text)
-    if match is None or match[1] == "0":
+    if match is None or (match[1] and int(match[1]) == 0):
         raise BadInput(f'--gpus must be a count and a device, such as "8xH200", not {text!r}.')
     known = {name.lower(): device for name, device in DEVICES.items()}
     device = known.get(match[2].lower())

@@ -182,7 +182,9 @@ def _place(
     step = StepSeconds(
         prefill=drawn.prefill,
         decode=drawn.decode,
-        learn=learning_seconds(shape, work, cluster, efficiency, ranks=learning_devices),
+        learn=learning_seconds(
+            shape, work, cluster, efficiency, ranks=learning_devices, tokens=tokens
+        ),
         sync=sync_seconds(shape, work, efficiency),
         sleep=sleep_seconds(shape, cluster, tensor_parallel=parallel) if colocated else 0.0,
         overlapped=overlapped,

@@ -1,9 +1,11 @@
 """Shapes of decoder models: how many weights and how many bytes of cache, from seven numbers.
 
-The common models are built in; any other one comes by its `config.json`. The layer that is counted
-is that of Llama and Qwen: grouped-query attention, a gated feed-forward part of three matrices, two
-RMS norms (four with norms of queries and keys). Invariant: the weights counted here are those that
-`transformers` makes of the same configuration (`tests/planning/test_shapes.py`).
+The common models are built in; another one comes by its `config.json`. The layer that is counted is
+that of Llama and Qwen: grouped-query attention, a gated feed-forward part of three matrices, two
+RMS norms (four with norms of queries and keys). Models of other layers are refused, for nothing in
+their numbers shows that they are of another kind. Invariant: the weights counted here are those
+that `transformers` makes of the same configuration, all of them for what is built in, and to a
+thousandth, which extra norms and biases take, for `ALIKE` (`tests/planning/test_shapes.py`).
 """
 
 from __future__ import annotations
@@ -122,7 +124,14 @@ _BUILT_IN = (
 )
 BUILT_IN: Mapping[str, ModelShape] = {shape.name: shape for shape in _BUILT_IN}
 
-_UNLIKE = {"num_experts", "num_local_experts", "n_routed_experts"}
+_TIED = ("cohere", "cohere2", "ernie4_5", "gemma", "gemma2", "gemma3_text", "smollm3")
+_UNTIED = (
+    *("exaone4", "glm", "glm4", "granite", "hunyuan_v1_dense", "internlm3", "llama", "ministral"),
+    *("mistral", "olmo", "olmo2", "olmo3", "phi3", "qwen2", "qwen3", "seed_oss"),
+)
+ALIKE: Mapping[str, bool] = {**dict.fromkeys(_TIED, True), **dict.fromkeys(_UNTIED, False)}
+"""Types (`model_type`) of models that have these layers, and whether embedding and output layer are
+one where the file does not say it."""
 
 
 def shape_of(model: str | Path) -> ModelShape:
@@ -162,24 +171,29 @@ def _read(path: Path) -> ModelShape:
         raise BadInput(f"{path} is not JSON: {error}.") from error
     if not isinstance(found, dict):
         raise BadInput(f"{path} is not the configuration of a model: it holds no JSON object.")
-    unlike = sorted(_UNLIKE & {key for key, value in found.items() if value})
-    if unlike:
+    kind = found.get("model_type")
+    if not isinstance(kind, str) or kind not in ALIKE:
         raise BadInput(
-            f"{path} describes a model with {unlike[0]}; only dense decoders can be planned."
+            f'{path}: only dense decoders can be planned, and "model_type" is {kind!r}; those that '
+            f"are known are {', '.join(sorted(ALIKE))}."
         )
     heads = _number(found, "num_attention_heads", path)
     hidden = _number(found, "hidden_size", path)
-    kind = str(found.get("model_type", ""))
+    kv_heads = _number(found, "num_key_value_heads", path, heads)
+    if heads % kv_heads:
+        raise BadInput(f"{path}: {heads} heads cannot share {kv_heads} heads of keys and values.")
+    if found.get("head_dim") is None and hidden % heads:
+        raise BadInput(f"{path}: {heads} heads do not divide a hidden size of {hidden}.")
     return ModelShape(
         name=path.parent.name or str(path),
         hidden=hidden,
         layers=_number(found, "num_hidden_layers", path),
         heads=heads,
-        kv_heads=_number(found, "num_key_value_heads", path, heads),
+        kv_heads=kv_heads,
         head_size=_number(found, "head_dim", path, hidden // heads),
         inner=_number(found, "intermediate_size", path),
         vocabulary=_number(found, "vocab_size", path),
-        tied=bool(found.get("tie_word_embeddings", kind not in {"llama", "mistral", "qwen2"})),
+        tied=bool(found.get("tie_word_embeddings", ALIKE[kind])),
         attention_bias=bool(found.get("attention_bias", kind == "qwen2")),
         qk_norm=kind == "qwen3",
     )

@@ -3,8 +3,9 @@
 The formulae of `costs` speak of means. Answers differ in length, so a synchronous step waits for
 the longest one, and a sampler that may run ahead does not. Here every rollout has a drawn length
 (log-normal, with the workload's mean and spread), a fixed number of them runs at once on every
-replica, and the learner takes a step's groups as soon as they are complete. Invariant: no group is
-learnt from that is more than `max_staleness` versions old, and the same seed plays the same run.
+replica, and the learner takes a step's groups as soon as they are complete. A colocated sampler
+sleeps while the learner works, so it never runs ahead. Invariant: no group is learnt from that is
+more than `max_staleness` versions old, and the same seed plays the same run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from dataclasses import dataclass
 
 from memograd.planning.costs import Workload
 from memograd.planning.placement import Placement
+
+PLAYED = 1_000_000
+"""Answers that are played unless somebody asks for more."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +37,21 @@ def play(
     placement: Placement,
     work: Workload,
     *,
-    steps: int = 20,
+    steps: int | None = None,
     max_staleness: int = 0,
     seed: int = 0,
 ) -> Played:
-    """Play `steps` steps. A token's seconds are those of the placement's mean decoding step."""
+    """Play `steps` steps; None: 20, or as many as a few seconds are enough for.
+
+    A token's seconds are those of the placement's mean decoding step, and its share of the prefill.
+    """
+    steps = steps or max(2, min(20, PLAYED // work.rollouts))
+    max_staleness = 0 if placement.colocated else max_staleness
     lengths = _Lengths(work, seed)
     replicas = max(1, placement.sampling // placement.tensor_parallel)
     slots = placement.at_once * replicas
-    token = placement.step.decode / max(work.longest * max(1.0, work.rollouts / slots), 1.0)
+    sampling = placement.step.prefill + placement.step.decode
+    token = sampling / max(work.longest * max(1.0, work.rollouts / slots), 1.0)
     learn, between = placement.step.learn, placement.step.sync + placement.step.sleep
 
     running: list[tuple[float, int]] = []  # (end, group)
