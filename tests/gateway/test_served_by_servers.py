@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
+import httpx
 import pytest
-from tests.gateway.test_served_agent import draw, served, talks_twice
+import torch
+from tests.gateway.test_served_agent import draw, scenarios, served, talks_twice
 
 from memograd.config import LoraConfig, SamplerConfig, TrainConfig
 from memograd.errors import MemogradError
@@ -14,6 +16,7 @@ from memograd.gateway.engine import EngineJob, TextStream
 from memograd.gateway.remote_engine import RemoteEngine
 from memograd.gateway.store import TraceStore
 from memograd.grpo import RunFolder
+from memograd.grpo.batch import Draw
 from memograd.grpo.trainer import Stage, Trainer
 from memograd.policy.continuous import SampleRequest
 from memograd.policy.language_model import LanguageModel
@@ -74,6 +77,34 @@ def test_what_is_published_while_agents_start_does_not_draw_for_them(policy, ser
     store.close()
 
 
+def test_a_call_is_held_to_what_the_servers_take(policy, server, tmp_path):
+    store = TraceStore(f"sqlite:///{tmp_path / 'traces.db'}")
+    answers = []
+
+    async def says(task, base_url, api_key) -> float:
+        async with httpx.AsyncClient(verify=False, timeout=60) as client:
+            for text in ("x", "x" * 60):
+                answers.append(
+                    await client.post(
+                        f"{base_url}/chat/completions",
+                        json={"messages": [{"role": "user", "content": text}]},
+                        headers={"Authorization": f"Bearer {api_key}"},
+                    )
+                )
+        return 0.0
+
+    policy.publish(0)
+    short = len(policy.encode([{"role": "user", "content": "x"}]))
+    policy.remote.pool.longest = short + 3
+    with served(policy, store, agent=says, num_generations=1, max_completion_length=8) as drawing:
+        drawing(scenarios(1), Draw(1, 0.8, torch.Generator().manual_seed(0)))
+    assert [answer.status_code for answer in answers] == [200, 400]
+    assert answers[1].json()["error"]["code"] == "context_length_exceeded"
+    (asked,) = [body for path, body in server.asked if path == "/v1/completions"]
+    assert asked["max_tokens"] == 3
+    store.close()
+
+
 def test_it_trains_without_a_gap(policy, server, tmp_path):
     config = TrainConfig(
         steps=2,
@@ -86,10 +117,10 @@ def test_it_trains_without_a_gap(policy, server, tmp_path):
     )
     run = RunFolder.create(tmp_path / "run", config.model_dump_json())
     store = TraceStore(f"sqlite:///{tmp_path / 'traces.db'}")
-    scenarios = [Scenario("q0", ({"role": "user", "content": "say 0"},), {"number": 0})]
+    asked = [Scenario("q0", ({"role": "user", "content": "say 0"},), {"number": 0})]
     with served(policy, store, max_completion_length=4) as drawing:
         rewards = parse_rewards("environment")
-        Trainer(policy, scenarios, rewards, config, Stage(run), drawing=drawing).train()
+        Trainer(policy, asked, rewards, config, Stage(run), drawing=drawing).train()
     for row in run.read_metrics():
         assert row["sampler_gap"] < 1e-4 and row["sampler_unknown_tokens"] == 0
     store.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from tests.policy.scripted_vllm import ScriptedVllm
 
+from memograd.grpo.batch import Draw
+from memograd.grpo.drawing import Episodes
 from memograd.policy.language_model import LanguageModel
 from memograd.policy.remote.pool import ServerPool
 from memograd.policy.remote.sampler import RemoteSampler
@@ -13,6 +15,7 @@ from memograd.rollout import Message
 from memograd.rollout.episode import Limits, Step
 from memograd.rollout.lockstep import run_in_lockstep
 from memograd.rollout.token_tree import grow_trees
+from memograd.rollout.types import Scenario
 
 DRAW = "/v1/completions"
 
@@ -87,3 +90,47 @@ def test_an_episode_ends_on_the_version_that_began_it(
         tiny_policy.remote.close()
         tiny_policy.remote = None
         server.stop()
+
+
+class MovingTask:
+    """Two of them."""
+
+    def __init__(self, policy: LanguageModel) -> None:
+        self.policy = policy
+
+    def episodes(self, scenario: Scenario, count: int) -> list[Moving]:
+        return [Moving(self.policy) for _ in range(count)]
+
+
+def test_episodes_end_where_servers_take_no_more(
+    tiny_model_folder, tiny_policy, chat_of, monkeypatch, tmp_path
+) -> None:
+    """Their --max-model-len may be below what the model was made for, which limits begin as."""
+    monkeypatch.setattr(LanguageModel, "end_ids", property(lambda self: frozenset(range(258))))
+    server = ScriptedVllm(tiny_model_folder)
+    pool = ServerPool([VllmServer(server.url, seconds=60)], tmp_path / "adapters", patience=1)
+    made_for = tiny_policy.context_length
+    tiny_policy.remote = RemoteSampler(tiny_policy, pool, max_staleness=1)
+    try:
+        tiny_policy.publish(0)
+        drawing = Episodes(
+            tiny_policy,
+            chat_of(tiny_policy.tokenizer),
+            MovingTask(tiny_policy),
+            limits=Limits(max_turns=3, max_tokens=made_for),
+            num_generations=2,
+            max_completion_length=4,
+        )
+        generator = torch.Generator().manual_seed(0)
+        scenario = Scenario("q", ({"role": "user", "content": "say"},), {})
+        opening = len(drawing([scenario], Draw(1, 0.9, generator)).trees[0].prompt)
+        pool.longest = opening + 10  # one action of 4 tokens, and no observation with another
+        assert tiny_policy.context_length == pool.longest < made_for
+        attempts = drawing([scenario], Draw(2, 0.9, generator))
+        for rollout in attempts.groups[0].rollouts:
+            assert (len(rollout.turns), rollout.stop_reason) == (1, "max_tokens")
+    finally:
+        tiny_policy.remote.close()
+        tiny_policy.remote = None
+        server.stop()
+    assert tiny_policy.context_length == made_for

@@ -229,7 +229,7 @@ class LocalBackend:
         if room < 1:
             raise CallRefused(
                 400,
-                f"The conversation has {len(prompt)} tokens; {self.model} was made for "
+                f"The conversation has {len(prompt)} tokens; {self.model} takes "
                 f"{self._policy.context_length}, the answer included.",
                 code="context_length_exceeded",
                 param="messages",

@@ -137,7 +137,8 @@ class Episodes:
                 for scenario, size in zip(scenarios, sizes, strict=True)
             ],
             rollout_ids=rollout_ids(scenarios, sizes, draw),
-            limits=self._limits,
+            # Servers may take less than the model that the limits were made for.
+            limits=self._limits.within(self._policy.context_length),
             temperature=draw.temperature,
             max_completion_length=self._max_completion_length,
             generator=draw.generator,

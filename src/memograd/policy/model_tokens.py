@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from jinja2 import TemplateError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -19,6 +19,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from memograd.errors import BadInput
 from memograd.policy.sampler import Stopped, never
 from memograd.rollout.types import Message
+
+if TYPE_CHECKING:
+    from memograd.policy.remote.sampler import RemoteSampler
 
 UNFINISHED = "\ufffd"
 
@@ -33,12 +36,16 @@ class ModelTokens:
     tokenizer: PreTrainedTokenizerBase
     model: PreTrainedModel
     stop: Sequence[str]
+    remote: RemoteSampler | None
 
     @property
     def context_length(self) -> int:
-        """The longest sequence the model was made for, in tokens; no limit if it names none."""
+        """The most tokens that a prompt with its answer may have: as many as the model was made
+        for, if it says so, and where servers draw no more than they take."""
         text_config = self.model.config.get_text_config()
-        return int(getattr(text_config, "max_position_embeddings", None) or sys.maxsize)
+        own = int(getattr(text_config, "max_position_embeddings", None) or sys.maxsize)
+        served = None if self.remote is None else self.remote.pool.longest
+        return min(own, served or own)
 
     @property
     def vocabulary_size(self) -> int:

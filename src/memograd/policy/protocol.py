@@ -63,6 +63,11 @@ class PolicySampler(Protocol):
         """The version of the weights that draw."""
         ...
 
+    @property
+    def context_length(self) -> int:
+        """The most tokens that a prompt with its answer may have."""
+        ...
+
     def publish(self, version: int) -> Published:
         """From here on the weights as they are now draw, under this version."""
         ...

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Protocol
 
@@ -107,6 +107,10 @@ class Limits:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise BadInput(f"{name}={value} would stop every rollout; give a positive number")
+
+    def within(self, tokens: int) -> Limits:
+        """The same, with rows of at most `tokens` tokens."""
+        return replace(self, max_tokens=min(tokens, self.max_tokens or tokens))
 
     def after_turn(self, *, turns: int, failed_turns: int) -> str | None:
         """Why no further turn follows this one, if none does."""

@@ -100,7 +100,7 @@ class AgentJob(TextJob):
                     self.chat,
                     [self.task.episodes(scenario, 1) for scenario in chosen],
                     rollout_ids=[[f"evaluation {scenario.id}"] for scenario in chosen],
-                    limits=self.limits,
+                    limits=self.limits.within(self.policy.context_length),
                     temperature=0.0,
                     max_completion_length=config.max_completion_length,
                     generator=None,
