@@ -10,8 +10,7 @@ import httpx
 import openai
 
 from memograd.gateway.backend import BackendAnswer, OnText
-from memograd.gateway.conversation import TracedConversation
-from memograd.gateway.messages import from_answer
+from memograd.gateway.conversation import TracedConversation, from_answer
 from memograd.gateway.protocol import ChatRequest
 from memograd.gateway.records import CallRecord, Choice
 

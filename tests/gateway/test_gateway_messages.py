@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memograd.errors import BadInput
-from memograd.gateway.messages import from_answer, to_template
+from memograd.gateway.conversation import from_answer, to_template
 
 CALL = '<tool_call>\n{"name": "查", "arguments": {"n": 7}}\n</tool_call>'
 BROKEN = "<tool_call>\n{no json\n</tool_call>"

@@ -16,10 +16,9 @@ from typing import Any, Final
 
 from memograd.errors import BadInput
 from memograd.gateway.backend import BackendAnswer, OnText
-from memograd.gateway.conversation import TracedConversation
+from memograd.gateway.conversation import TracedConversation, from_answer, to_template
 from memograd.gateway.engine import MAX_BATCH, DrawnSample, Engine, EngineJob, TextStream
 from memograd.gateway.grammar import GrammarConstraint, Grammars, grammar_of
-from memograd.gateway.messages import from_answer, to_template
 from memograd.gateway.protocol import CallRefused, ChatRequest, TextRequest
 from memograd.gateway.records import CallRecord, Choice
 from memograd.gateway.remote_engine import RemoteEngine

@@ -23,8 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from memograd.gateway.conversation import answer_message, message_keys
-from memograd.gateway.messages import to_template
+from memograd.gateway.conversation import answer_message, message_keys, to_template
 from memograd.gateway.records import CallRecord, RolloutRecord
 from memograd.gateway.store import TraceStore
 from memograd.rollout.episode import EpisodeError
