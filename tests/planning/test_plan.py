@@ -162,7 +162,7 @@ def test_a_step_of_very_many_answers_is_played_in_fewer_steps_or_refused(
     assert play(best, work) == play(best, work, steps=20)
     monkeypatch.setattr(simulation, "PLAYED", 5 * 128 + 1)
     assert play(best, work) == play(best, work, steps=5)
-    with pytest.raises(BadInput, match=r"at most 1,000,000 answers a step, not 8,000,000"):
+    with pytest.raises(BadInput, match=r"at most 100,000 answers a step, not 8,000,000"):
         Workload(prompts=1_000_000)
 
 

@@ -25,7 +25,7 @@ from memograd.planning.shapes import ModelShape
 
 Train = Literal["lora", "full"]
 
-MOST_ROLLOUTS = 1_000_000  # answers of a step; a run of them can still be played through
+MOST_ROLLOUTS = 100_000  # answers of a step; a run of them can still be played through
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from memograd.planning.costs import Workload
 from memograd.planning.placement import Placement
 
-PLAYED = 1_000_000
+PLAYED = 200_000
 """Answers that are played unless somebody asks for more."""
 
 
