@@ -11,7 +11,7 @@ import torch
 from tests.gateway.test_served_agent import draw, scenarios, served, talks_twice
 
 from memograd.config import LoraConfig, SamplerConfig, TrainConfig
-from memograd.errors import MemogradError
+from memograd.errors import BadInput, MemogradError
 from memograd.gateway.engine import EngineJob, TextStream
 from memograd.gateway.remote_engine import RemoteEngine
 from memograd.gateway.store import TraceStore
@@ -74,6 +74,17 @@ def test_what_is_published_while_agents_start_does_not_draw_for_them(policy, ser
     assert [name.rpartition("-")[2] for name in drawn] == ["4"]
     turns = [turn for group in attempts.groups for one in group.rollouts for turn in one.turns]
     assert {span.version for turn in turns for span in turn.versions} == {4}
+    store.close()
+
+
+def test_versions_that_servers_cannot_keep_are_refused_before_an_agent_runs(policy, tmp_path):
+    policy.remote.pool.holds_one = True  # as servers of whole weights
+    store = TraceStore(f"sqlite:///{tmp_path / 'traces.db'}")
+    served(policy, store).close()
+    ahead = RemoteSampler(policy, policy.remote.pool, max_staleness=1)
+    policy.remote = ahead
+    with pytest.raises(BadInput, match=r"tuning=full.* use sampler\.max_staleness=0"):
+        served(policy, store)
     store.close()
 
 

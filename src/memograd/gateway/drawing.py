@@ -22,6 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from memograd.errors import BadInput
 from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.agents import Agent, AgentAttempt, Running, run_agents
 from memograd.gateway.app import create_app
@@ -45,6 +46,8 @@ class ServedAgent:
 
     The agent's task is the scenario's columns with `id` and `prompt`. `optimize_agents`: whose
     calls are trained, all if None. `chat_template`: as `LocalBackend` takes it.
+
+    Raises BadInput where servers would exchange the weights in the middle of an attempt.
     """
 
     def __init__(
@@ -59,6 +62,12 @@ class ServedAgent:
         agents: Running | None = None,
         chat_template: Path | None = None,
     ) -> None:
+        servers = policy.remote
+        if servers is not None and servers.pool.holds_one and servers.keeps_older:
+            raise BadInput(
+                "All calls of an attempt are drawn by one version, and a server of whole weights "
+                "(tuning=full) holds the newest only: use sampler.max_staleness=0."
+            )
         self._agent = agent
         self._store = store
         self._size = num_generations

@@ -128,7 +128,7 @@ class RemoteSampler:
         self, version: int, *, speaker: Speaker = "trained", label: str = ""
     ) -> ServedVersion:
         """The learner's weights as they are now, under a name that nothing had before."""
-        made = self._learner.prepared(speaker, keep=self._keeps)
+        made = self._learner.prepared(speaker, keep=self.keeps_older)
         return made(version, self._name(label or str(version)))
 
     def publisher(self, version: int) -> Callable[[], Published]:
@@ -141,7 +141,7 @@ class RemoteSampler:
         current = self._current
         if current is not None and current.version == version:
             return lambda: Published(version, current.name)
-        made = self._learner.prepared("trained", keep=self._keeps)
+        made = self._learner.prepared("trained", keep=self.keeps_older)
 
         def publish() -> Published:
             new = made(version, self._name(str(version)))
@@ -157,7 +157,7 @@ class RemoteSampler:
         return self.publisher(version)()
 
     @property
-    def _keeps(self) -> bool:
+    def keeps_older(self) -> bool:
         """Whether older versions may still have drawn what is learnt from."""
         return self._max_staleness > 0
 
@@ -168,7 +168,7 @@ class RemoteSampler:
         """Draw from what another process published, of weights that are this one's too."""
         if self._current is not None and self._current.name == published.name:
             return
-        version = self._learner.followed(published, keep=self._keeps)
+        version = self._learner.followed(published, keep=self.keeps_older)
         self.pool.know(version)
         self._take(version)
 
