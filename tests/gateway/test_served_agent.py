@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -81,6 +84,36 @@ def test_groups_are_the_attempts_at_their_scenarios(policy, tmp_path) -> None:
     for row, (logprobs, flags) in enumerate(zip(old, counted, strict=True)):
         mine = scored.logprobs_RT[row, : len(flags)].detach()[torch.as_tensor(flags)]
         assert mine.tolist() == pytest.approx(logprobs[flags].tolist(), abs=1e-4)
+
+
+def test_measuring_while_a_thread_draws_ahead_changes_nothing_of_it(policy, tmp_path) -> None:
+    """As with `sampler.max_staleness` and `eval_steps`; both play on one gateway."""
+    store = TraceStore(f"sqlite:///{tmp_path}/traces.db")
+    measures, measured = threading.Event(), threading.Event()
+
+    async def takes_its_time(task, base_url, api_key) -> float:
+        if task["number"] == 7:
+            measured.set()
+        else:
+            measures.set()
+            for _ in range(20):  # until the other plays, too, if it may
+                if not measured.is_set():
+                    await asyncio.sleep(0.05)
+        return await talks_twice(task, base_url, api_key)
+
+    held_out = [Scenario("held", ({"role": "user", "content": "say 7"},), {"number": 7})]
+    with served(policy, store, agent=takes_its_time) as drawing, ThreadPoolExecutor() as threads:
+        ahead = threads.submit(draw, drawing, 4)
+        assert measures.wait(60)
+        ((alone,),) = drawing.play(held_out, [["held"]], temperature=0.0, generator=None)
+        attempts = ahead.result()
+        again = draw(drawing, seed=4)
+    assert len(alone.turns) == 3
+    for group, other in zip(attempts.groups, again.groups, strict=True):
+        for rollout, same in zip(group.rollouts, other.rollouts, strict=True):
+            ids = [turn.action_ids for turn in rollout.turns]
+            assert ids == [turn.action_ids for turn in same.turns]
+    store.close()
 
 
 def test_a_run_learns_from_it(policy, tiny_model_folder, tmp_path) -> None:

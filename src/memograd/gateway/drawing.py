@@ -10,13 +10,15 @@ trainer's generator.
 
 Invariants: a group is the attempts at its scenario, in order, whichever agents finish first; the
 same generator draws the same rollouts again, for agents whose own calls come in the same order, up
-to the rounding of matrix products; an attempt without a reward is an error that names it.
+to the rounding of matrix products; an attempt without a reward is an error that names it; of two
+who let it play at once (one measures while a thread draws ahead) one waits for the other.
 """
 
 from __future__ import annotations
 
 import contextlib
 import secrets
+import threading
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -69,6 +71,7 @@ class ServedAgent:
                 "(tuning=full) holds the newest only: use sampler.max_staleness=0."
             )
         self._agent = agent
+        self._playing = threading.Lock()
         self._store = store
         self._size = num_generations
         self._longest = max_completion_length
@@ -130,22 +133,8 @@ class ServedAgent:
         seeds = torch.randint(0, 2**48, (len(flat),), generator=generator).tolist()
         tasks = [_task(one) for one, group in zip(scenarios, names, strict=True) for _ in group]
         attempts = [AgentAttempt(*each) for each in zip(tasks, flat, seeds, strict=True)]
-        forced = AnswerSampling(temperature=temperature, max_tokens=self._longest, forced=True)
-        self._backend.weights_changed(forced)
-        version = self._backend.drawn_by
-        try:
-            ids = wait_for(
-                run_agents(
-                    self._agent,
-                    attempts,
-                    self._store,
-                    self._url,
-                    running=self._running,
-                    policy_version=self._backend.policy_version,
-                )
-            )
-        finally:
-            self._backend.engine.rest()
+        with self._playing:
+            version, ids = self._played(attempts, temperature)
         found = iter(
             rollout_of_trace(
                 self._store.rollout(rollout_id),
@@ -159,6 +148,29 @@ class ServedAgent:
             for rollout_id, name in zip(ids, flat, strict=True)
         )
         return [tuple(next(found) for _ in group) for group in names]
+
+    def _played(
+        self, attempts: Sequence[AgentAttempt], temperature: float
+    ) -> tuple[int | None, list[str]]:
+        """The version that answered, and the ids of the rollouts. One call at a time: it sets how
+        all answers are drawn, and ends what is left of them."""
+        forced = AnswerSampling(temperature=temperature, max_tokens=self._longest, forced=True)
+        self._backend.weights_changed(forced)
+        version = self._backend.drawn_by
+        try:
+            ids: list[str] = wait_for(
+                run_agents(
+                    self._agent,
+                    attempts,
+                    self._store,
+                    self._url,
+                    running=self._running,
+                    policy_version=self._backend.policy_version,
+                )
+            )
+        finally:
+            self._backend.engine.rest()
+        return version, ids
 
 
 def _task(scenario: Scenario) -> dict[str, Any]:
