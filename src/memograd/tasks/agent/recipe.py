@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from memograd.config import TrainConfig
 from memograd.errors import RAISED_BY_USERS, BadInput
@@ -29,11 +29,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Episodes
 from memograd.grpo.run_state import seed_everything
 from memograd.policy.model_policy import ModelPolicy
-from memograd.rewards import (
-    ENVIRONMENT,
-    ENVIRONMENT_COLUMN,
-    with_absolute_files,
-)
+from memograd.rewards import ENVIRONMENT, ENVIRONMENT_COLUMN
 from memograd.rewards.spec import split_entries
 from memograd.rewards.user_code import function_of, load_file, load_module, needed_columns
 from memograd.rollout.chat_ids import ChatIds
@@ -52,7 +48,6 @@ from memograd.tasks.base.recipe import (
     located,
     parse_rewards,
     policy_job,
-    with_section,
 )
 from memograd.tasks.text.measure import describe_dropped, describe_rewards
 from memograd.tasks.text.recipe import TextJob, rewards_of_rows, short_enough
@@ -60,8 +55,6 @@ from memograd.tasks.text.rows import (
     TextRow,
     told_apart,
 )
-
-C = TypeVar("C", bound=TrainConfig)
 
 
 @dataclass(frozen=True)
@@ -116,17 +109,10 @@ def settled(config: AgentTrainConfig) -> AgentTrainConfig:
     Raises:
         BadInput: nothing would reward the agent.
     """
-    config = located_episodes(config)
+    config = located(config)
     if config.resume is not None or config.episodes.environment is None:
         return config
     return config.model_copy(update={"rewards": _rewards(config)})
-
-
-def located_episodes(config: C) -> C:
-    """The given settings with every path absolute, those of the episodes too."""
-    return with_section(
-        located(config), "episodes", environment=with_absolute_files, chat_template=Path.resolve
-    )
 
 
 def prepare(config: AgentTrainConfig, checkpoint: Path | None) -> AgentJob:

@@ -27,7 +27,7 @@ from memograd.memory.manager.trained.files import TrainedHead, load_head, save_h
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.progress import console
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe, located
 from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environment, one_process
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
@@ -341,7 +341,7 @@ def settled(config: OperationsConfig) -> OperationsConfig:
 
     Raises BadInput where a head to begin with has another network than was asked for.
     """
-    config = with_absolute(config, "data", "eval_data", "policy")
+    config = located(config)
     if config.policy is not None and config.resume is None:
         config = _with_network_of(config, load_head(config.policy).shape)
     if "reward" not in config.model_fields_set:
