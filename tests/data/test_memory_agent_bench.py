@@ -88,8 +88,8 @@ def test_a_row_becomes_a_case(tmp_path: Path) -> None:
         Question(f"{name}/q1", "谁不喝茶？", "没有人", "longmemeval_s*", (), adversarial=True),
         Question(f"{name}/q2", "Who?", "Person 3", "knowledge-update", ()),
     )
-    assert report.undated == ((f"{name}/q2", "yesterday"),)
-    assert report.unasked == report.dropped == ()
+    assert report.undated == [(f"{name}/q2", "yesterday")]
+    assert report.unasked == report.dropped == []
 
 
 def test_sources_without_types_and_dates(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_what_cannot_be_asked_is_dropped_and_reported(
     (case,), report = load_memory_agent_bench_with_report(path)
     assert [question.id for question in case.questions] == ["Accurate_Retrieval/1/q1"]
     assert len(report.unasked) == 5
-    assert report.dropped == ("Accurate_Retrieval/0",)
+    assert report.dropped == ["Accurate_Retrieval/0"]
     with caplog.at_level(logging.WARNING):
         load_memory_agent_bench(path)
     assert "dropped 5 questions" in caplog.text

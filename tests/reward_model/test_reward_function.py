@@ -118,13 +118,13 @@ def test_what_does_not_fit_is_one_sentence(settings, sentence) -> None:
 def test_folders_that_are_no_reward_model(tmp_path, tiny_model_folder) -> None:
     with pytest.raises(BadInput, match="holds no reward model"):
         parse_rewards(f'reward_model(path="{tmp_path}")')
+    (tmp_path / "config.json").write_text("{}")
     (tmp_path / "run.json").write_text('{"task": "text"}')
     with pytest.raises(BadInput, match="a run of text, not of a reward model"):
         parse_rewards(f'reward_model(path="{tmp_path}")')
     with pytest.raises(BadInput, match="no fitted price of length"):
         parse_rewards(f'reward_model(path="{tiny_model_folder}", length_control=True)')
     (tmp_path / "run.json").write_text('{"task": "reward-model"}')
-    (tmp_path / "config.json").write_text("{}")
     with pytest.raises(BadInput, match="no complete checkpoint"):
         parse_rewards(f'reward_model(path="{tmp_path}")')
 
@@ -188,6 +188,7 @@ def test_a_policy_is_trained_by_it(polite_run, tmp_path, tiny_model_folder, monk
 
 @pytest.mark.parametrize("content", ["{", "[]", ""])
 def test_a_damaged_run_is_said_to_be_one(tmp_path, content: str) -> None:
+    (tmp_path / "config.json").write_text("{}")
     (tmp_path / "run.json").write_text(content)
     with pytest.raises(BadInput, match=r"run\.json is damaged"):
         parse_rewards(f'reward_model(path="{tmp_path}")')

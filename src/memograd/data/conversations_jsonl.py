@@ -106,13 +106,8 @@ def _parse(record: Any, where: str) -> Conversation:
     times = [*(turn.time for turn in turns.values()), *(one.asked_at for one in questions)]
     if len({time.tzinfo is None for time in times if time}) > 1:
         raise BadInput(f"{where} has times with and without a time zone: write all of one kind.")
-    return Conversation(
-        id=identity,
-        speakers=_speakers(record, list(turns.values()), where),
-        turns=tuple(turns.values()),
-        questions=tuple(one for one in questions if not one.adversarial),
-        adversarial_questions=tuple(one for one in questions if one.adversarial),
-    )
+    speakers = _speakers(record, list(turns.values()), where)
+    return Conversation.asked(identity, speakers, turns.values(), questions)
 
 
 def _parse_turn(record: Any, place: int, session: int, where: str) -> RawTurn:
@@ -247,13 +242,7 @@ def _written_conversation(record: Any, where: str) -> Conversation:
         _written_question(one, turns, f"{identity}/q{number}", f"{where}, question {number}")
         for number, one in enumerate(field(record, "questions", list, where))
     ]
-    return Conversation(
-        id=identity,
-        speakers=(speakers[0], speakers[1]),
-        turns=tuple(turns.values()),
-        questions=tuple(one for one in questions if not one.adversarial),
-        adversarial_questions=tuple(one for one in questions if one.adversarial),
-    )
+    return Conversation.asked(identity, (speakers[0], speakers[1]), turns.values(), questions)
 
 
 def _written_question(

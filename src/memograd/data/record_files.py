@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import logging
 import os
 import re
 import zlib
@@ -23,7 +22,6 @@ from typing import Any, Final, TypeVar
 
 from memograd.errors import BadInput
 
-logger = logging.getLogger(__name__)
 T = TypeVar("T")
 TIME_EXAMPLE: Final = "2024-05-07T18:30"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -199,16 +197,6 @@ def decoded(value: Any, where: str) -> Any:
         return parsed(value)
     except ValueError as error:
         raise BadInput(f"{where} is not valid JSON ({error}): fetch the file again.") from None
-
-
-def warn_of(path: Path | str, peculiar: Mapping[str, Sequence[object]]) -> None:
-    """Log what is peculiar in a file that was read all the same.
-
-    peculiar: by the sentence, with `{}` for how many, what it is said of.
-    """
-    for sentence, found in peculiar.items():
-        if found:
-            logger.warning("%s: %s (first: %s)", path, sentence.format(len(found)), found[0])
 
 
 def as_lines(records: Iterable[Mapping[str, Any]]) -> str:

@@ -120,13 +120,7 @@ class Lifelog:
     def conversation(self) -> Conversation:
         """The same as a conversation with questions, as every other task takes it."""
         asked = [probe.question for probe in self.probes]
-        return Conversation(
-            self.id,
-            self.speakers,
-            self.turns,
-            tuple(question for question in asked if not question.adversarial),
-            tuple(question for question in asked if question.adversarial),
-        )
+        return Conversation.asked(self.id, self.speakers, self.turns, asked)
 
 
 UNDATED = datetime(2000, 1, 1)  # where no turn of a conversation has a time
