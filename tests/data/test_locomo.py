@@ -1,3 +1,5 @@
+"""LoCoMo's files, and whether the memory finds in a real one what its questions need."""
+
 from __future__ import annotations
 
 import json
@@ -9,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from memograd.data import NOT_MENTIONED, load_locomo, load_locomo_with_report
+from memograd.data import NOT_MENTIONED, load_locomo, load_locomo_with_report, select_conversations
 from memograd.errors import BadInput
-from memograd.memory import RawTurn
+from memograd.memory import RawTurn, TurnMemory, load_embedder
 
 
 def _record() -> dict[str, Any]:
@@ -215,3 +217,30 @@ def test_the_real_file_has_the_published_counts(locomo_file: Path) -> None:
         turn_ids = {turn.id for turn in conversation.turns}
         for question in (*conversation.questions, *conversation.adversarial_questions):
             assert set(question.evidence) <= turn_ids
+
+
+def test_evidence_recall_at_ten_on_half_of_conversation_30(
+    locomo_file: Path, tmp_path: Path
+) -> None:
+    [conversation] = select_conversations(load_locomo(locomo_file), ["conv-30"])
+    # The first half of the sessions: enough to tell, at half the embedding.
+    half = [turn for turn in conversation.turns if turn.session <= 9]
+    told = {turn.id for turn in half}
+    asked = [one for one in conversation.questions if told.issuperset(one.evidence)]
+    with TurnMemory.open(tmp_path / "m.db", load_embedder("minilm")) as memory:
+        memory.add_turns(conversation.id, half)
+        results = memory.search_many(
+            [question.text for question in asked],
+            scope=conversation.id,
+            top_k=10,
+            token_budget=10**6,
+            count_tokens=len,
+        )
+    recalls = []
+    for question, found in zip(asked, results, strict=True):
+        assert len(found) == 10
+        ids = {one.turn.id for one in found}
+        recalls.append(len(ids & set(question.evidence)) / len(question.evidence))
+    recall = sum(recalls) / len(recalls)
+    print(f"evidence recall@10 over {len(recalls)} questions: {recall:.3f}")
+    assert len(recalls) == 40 and recall > 0.4

@@ -37,11 +37,16 @@ from memograd.rollout.environment import EnvironmentFactory, EnvironmentTask, de
 from memograd.rollout.episode import Limits, ToolSchema
 from memograd.rollout.lockstep import run_in_lockstep
 from memograd.rollout.tool_calls import read_template, use_tool_template
-from memograd.rollout.types import Message, Rollout
-from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
+from memograd.rollout.types import Message, Rollout, Scenario
+from memograd.tasks.agent.measure import (
+    MeasuredEpisodes,
+    held_out_episodes,
+    measured,
+    play_in_batches,
+)
 from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.base.policy import load_policy, room_for_prompt
-from memograd.tasks.base.progress import console, counting_progress
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import (
     Job,
     Recipe,
@@ -82,25 +87,23 @@ class AgentJob(TextJob):
 
     def play(self, config: TrainConfig, label: str) -> list[Rollout]:
         """One greedy episode of every held-out row."""
+
+        def attempt(
+            chosen: Sequence[Scenario], names: Sequence[Sequence[str]]
+        ) -> Sequence[Sequence[Rollout]]:
+            return run_in_lockstep(
+                self.policy.in_turns(),
+                self.chat,
+                [self.task.episodes(scenario, 1) for scenario in chosen],
+                rollout_ids=names,
+                limits=self.limits,
+                temperature=0.0,
+                max_completion_length=config.max_completion_length,
+                generator=None,
+            )
+
         seed_everything(config.seed)
-        rollouts: list[Rollout] = []
-        total = len(self.evaluation)
-        with counting_progress(f"playing, {label}", total=total) as on_progress:
-            for first in range(0, total, config.eval_batch_size):
-                chosen = self.evaluation[first : first + config.eval_batch_size]
-                played = run_in_lockstep(
-                    self.policy.in_turns(),
-                    self.chat,
-                    [self.task.episodes(scenario, 1) for scenario in chosen],
-                    rollout_ids=[[f"evaluation {scenario.id}"] for scenario in chosen],
-                    limits=self.limits,
-                    temperature=0.0,
-                    max_completion_length=config.max_completion_length,
-                    generator=None,
-                )
-                rollouts += [rollout for (rollout,) in played]
-                on_progress(len(rollouts))
-        return rollouts
+        return play_in_batches(self.evaluation, config.eval_batch_size, label, attempt)
 
 
 def settled(config: AgentTrainConfig) -> AgentTrainConfig:

@@ -34,10 +34,15 @@ from memograd.rewards.compose import environment
 from memograd.rollout.episode import episode_metrics
 from memograd.rollout.tool_calls import read_template
 from memograd.rollout.types import Rollout, Scenario
-from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
+from memograd.tasks.agent.measure import (
+    MeasuredEpisodes,
+    held_out_episodes,
+    measured,
+    play_in_batches,
+)
 from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.progress import console, counting_progress
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import Job, Recipe, located, policy_job
 from memograd.tasks.text.measure import describe_rewards
 from memograd.tasks.text.recipe import rewards_of_rows
@@ -117,16 +122,8 @@ class Serving:
         import torch
 
         generator = torch.Generator().manual_seed(self._config.seed)
-        size = self._config.eval_batch_size
-        rollouts: list[Rollout] = []
-        with counting_progress(f"playing, {label}", total=len(scenarios)) as on_progress:
-            for start in range(0, len(scenarios), size):
-                chosen = scenarios[start : start + size]
-                names = [[f"evaluation {scenario.id}"] for scenario in chosen]
-                played = self._up().play(chosen, names, temperature=0.0, generator=generator)
-                rollouts += [rollout for (rollout,) in played]
-                on_progress(len(rollouts))
-        return rollouts
+        attempt = partial(self._up().play, temperature=0.0, generator=generator)
+        return play_in_batches(scenarios, self._config.eval_batch_size, label, attempt)
 
     def _up(self) -> ServedAgent:
         if self._served is None:

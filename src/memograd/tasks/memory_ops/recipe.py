@@ -225,7 +225,7 @@ def one_step(
     numbers = logs_of_step(len(material), trainer.step + 1, config)
     by_outcome = config.credit != "delta_qa"
     walks_each = config.num_generations if by_outcome else 1
-    standard = standard_of(config)
+    standard = AnswerStandard.of(config)
     reward = reward or reward_of(config)
     outcome = mem_alpha_outcome if config.credit == "mem_alpha_original" else None
     began = time.perf_counter()
@@ -255,11 +255,6 @@ def logs_of_step(count: int, step: int, config: OperationsConfig) -> list[int]:
         order = np.random.default_rng((config.seed, position // count)).permutation(count)
         numbers.append(int(order[position % count]))
     return numbers
-
-
-def standard_of(config: OperationsConfig) -> AnswerStandard:
-    """How the settings judge answers."""
-    return AnswerStandard(config.top_k, config.misled_cost, config.token_cost, config.change_cost)
 
 
 def step_metrics(
