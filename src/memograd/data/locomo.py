@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import NOT_MENTIONED, Conversation, LoadReport, Question
-from memograd.data.record_files import answer_text, field, read_json, typed
+from memograd.data.record_files import answer_text, field, optional, read_json, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 
@@ -103,7 +103,7 @@ def _parse_turn(record: Any, session: int, time: datetime, where: str) -> RawTur
         text=field(record, "text", str, where),
         time=time,
         session=session,
-        caption=field(record, "blip_caption", str, where) if "blip_caption" in record else None,
+        caption=optional(record, "blip_caption", str, where, None),
     )
 
 

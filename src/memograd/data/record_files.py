@@ -23,6 +23,7 @@ from typing import Any, Final, TypeVar
 from memograd.errors import BadInput
 
 T = TypeVar("T")
+D = TypeVar("D")
 TIME_EXAMPLE: Final = "2024-05-07T18:30"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -93,6 +94,17 @@ def field(record: Any, key: str, kind: type[T], where: str) -> T:
     if key not in record:
         raise BadInput(f"{where} has no {key!r}: is the file in another format?")
     return typed(record[key], kind, f"{key!r} in {where}")
+
+
+def optional(record: Any, key: str, kind: type[T], where: str, default: D) -> T | D:
+    """The same, or the default where there is no such key."""
+    return field(record, key, kind, where) if key in typed(record, dict, where) else default
+
+
+def texts(record: Any, key: str, where: str, *, needed: bool = False) -> tuple[str, ...]:
+    """A list of texts; none where there is no such key, unless it is needed."""
+    listed: list[Any] = field(record, key, list, where) if needed or key in record else []
+    return tuple(typed(one, str, f"an entry of {key!r} in {where}") for one in listed)
 
 
 def typed(value: Any, kind: type[T], where: str) -> T:
