@@ -296,8 +296,10 @@ def located(settings: S) -> S:
             found = value.resolve()
         elif isinstance(value, list) and isinstance(value[0], Path):
             found = [path.resolve() for path in value]
+        elif isinstance(value, str) and name in NAMES_FILES:
+            found = NAMES_FILES[name](value)
         else:
-            found = NAMES_FILES[name](value) if name in NAMES_FILES else value
+            continue
         if found != value:
             update[name] = found
     return settings.model_copy(update=update) if update else settings
