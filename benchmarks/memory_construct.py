@@ -45,12 +45,11 @@ from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.recipe import (
     cases,
     make_job,
-    measure,
     prepare,
-    rules_of,
     settled,
 )
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
+from memograd.tasks.memory_construct.walk import Rules
 from memograd.warm_start.settings import SftSettings
 from memograd.warm_start.sft import sft
 
@@ -148,7 +147,7 @@ def _trained(given: argparse.Namespace, seed: int, credit: str, adapter: Path, o
 
 
 def _not_measuring(config: ConstructTrainConfig, checkpoint: Path | None) -> Job[Reading]:
-    return replace(make_job(config, checkpoint), measure=None)
+    return replace(make_job(config, checkpoint), held_out=None)
 
 
 # Measuring
@@ -165,19 +164,19 @@ def _baselines(given: argparse.Namespace) -> list[dict[str, Any]]:
     config = settled(given_settings([*_shared(given), "build.logs=2"]))
     _, held_out = cases(config)
     texts = Texts(load_embedder(config.build.embedder))
-    built = baselines([case for case in held_out if case.asked], texts, rules_of(config.build))
+    built = baselines([case for case in held_out if case.asked], texts, Rules(config.build))
     return [_scores(name, 0, one) for name, one in built.items()]
 
 
 def _untrained(given: argparse.Namespace) -> list[dict[str, Any]]:
     """The model as it comes."""
     config = settled(given_settings([*_shared(given), "build.logs=2"]))
-    return [_scores("untrained", 0, measure(prepare(config, None), config, "untrained"))]
+    return [_scores("untrained", 0, prepare(config, None).measure("untrained"))]
 
 
 def _measured(given: argparse.Namespace, name: str, seed: int, run: Path) -> list[dict[str, Any]]:
     config = settled(given_settings([*_shared(given), "build.logs=2"]))
-    found = _scores(name, seed, measure(prepare(config, run / "final"), config, run.name))
+    found = _scores(name, seed, prepare(config, run / "final").measure(run.name))
     rows = RunFolder.open(run).read_metrics()
     if name != "SFT":
         found["reward"] = [round(row["reward_mean"], 4) for row in rows]

@@ -23,6 +23,7 @@ from memograd.memory.manager.trained.files import TrainedHead
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.material import (
     EmbeddedLog,
@@ -31,7 +32,7 @@ from memograd.tasks.memory_ops.material import (
     training_logs,
 )
 from memograd.tasks.memory_ops.measure import BUDGETS, budget_name, methods_of
-from memograd.tasks.memory_ops.recipe import head_trainer, one_step, standard_of
+from memograd.tasks.memory_ops.recipe import head_trainer, one_step
 from memograd.tasks.memory_ops.settings import OperationsConfig
 from policies_bench.results import KS, Results, Row, mean
 
@@ -61,7 +62,7 @@ def trained_head(
         reward = (decisions.outcomes_W if by_outcome else decisions.rewards_NG).mean()
         if watched and (trainer.step % every == 0 or trainer.step == config.steps):
             now = head.trained(embedder.name, {})
-            asked = measure("now", lambda now=now: ByHead(now), watched, standard_of(config))
+            asked = measure("now", lambda now=now: ByHead(now), watched, AnswerStandard.of(config))
             point = {"step": trainer.step, "decisions": decided, "reward": float(reward)}
             curve.append({**point, "answerable": mean(asked.scores)})
     return head.trained(embedder.name, {"seed": config.seed}), curve
@@ -87,7 +88,7 @@ def under_budgets(make: Any, logs: Sequence[EmbeddedLog], config: OperationsConf
     """What a decider reaches under each budget."""
     return {
         budget_name(share): summary_of(
-            measure("x", make, logs, standard_of(config), budget_share=share, ks=KS)
+            measure("x", make, logs, AnswerStandard.of(config), budget_share=share, ks=KS)
         )
         for share in BUDGETS
     }
@@ -109,7 +110,7 @@ def learn_and_measure(
     """Train and measure each on generated logs; the baselines once."""
     unseen = embed_logs(evaluation_logs(base), embedder, view=base.view)
     tuning = embed_logs(training_logs(base)[:4], embedder, view=base.view)
-    for name, make in methods_of({}, tuning, standard_of(base)).items():
+    for name, make in methods_of({}, tuning, AnswerStandard.of(base)).items():
         results.once(name, 0, lambda make=make: under_budgets(make, unseen, base))
     for seed in range(seeds):
         for what in wanted:

@@ -16,9 +16,9 @@ from memograd.memory.manager.trained.files import TrainedHead
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.keep_half import compare_halves, half_methods
 from memograd.tasks.memory_ops.baselines.measure import measure
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs, logs_of_files, training_logs
 from memograd.tasks.memory_ops.measure import methods_of
-from memograd.tasks.memory_ops.recipe import standard_of
 from memograd.tasks.memory_ops.settings import OperationsConfig
 from policies_bench.learning import config_of, trained_head
 from policies_bench.results import KS, Results, Row, mean
@@ -47,7 +47,7 @@ def other_data(
     tuning = embed_logs(training_logs(base)[:4], embedder, view="turns")
     for kept in _kept_halves({}, unseen):
         results.once(f"{name}: {kept}", 0, lambda kept=kept: _kept_halves({}, unseen)[kept])
-    for method, make in methods_of({}, tuning, standard_of(base)).items():
+    for method, make in methods_of({}, tuning, AnswerStandard.of(base)).items():
         results.once(f"{name}: {WALKED}{method}", 0, lambda make=make: _walked(make, unseen, base))
     for seed in range(seeds):
         for what in ("grpo", "supervised"):
@@ -102,7 +102,7 @@ def _kept_halves(heads: dict[str, TrainedHead], logs: Sequence[EmbeddedLog]) -> 
 
 def _walked(make: Any, logs: Sequence[EmbeddedLog], config: OperationsConfig) -> Row:
     """The same of the memory that a method keeps, never with more than half of all tokens."""
-    walked = measure("x", make, logs, standard_of(config), budget_share=0.5, ks=KS)
+    walked = measure("x", make, logs, AnswerStandard.of(config), budget_share=0.5, ks=KS)
     # Questions of one conversation come in the order in which they are asked; here it has one.
     asked = {f"recall@{k}": [one.recalls[k] for one in walked.needing] for k in KS}
     means = {name: mean(values) for name, values in asked.items()}

@@ -11,8 +11,8 @@ from memograd.memory.manager.trained.files import TrainedHead
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.keep_half import compare_halves, half_methods
 from memograd.tasks.memory_ops.baselines.measure import measure
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.material import EmbeddedLog, embed_logs, logs_of_files, training_logs
-from memograd.tasks.memory_ops.recipe import standard_of
 from memograd.tasks.memory_ops.settings import OperationsConfig
 from policies_bench.learning import config_of, trained_head
 from policies_bench.results import KS, Results, Row, mean
@@ -41,7 +41,7 @@ def transfer(
                 material = embed_logs(logs, embedder, view="turns")
                 head, _ = trained_head(config, material, [], embedder)
                 walked = measure(
-                    *("x", lambda: ByHead(head), [unseen], standard_of(config)),
+                    *("x", lambda: ByHead(head), [unseen], AnswerStandard.of(config)),
                     budget_share=0.5,
                     ks=KS,
                 )

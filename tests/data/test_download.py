@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
+import memograd.data
 from memograd.data import catalogue, download
 from memograd.data import download as transfer
-from memograd.data.catalogue import DataSet, RemoteFile
-from memograd.data.download import get_data
+from memograd.data.catalogue import CATALOGUE, DataSet, RemoteFile, data_set
+from memograd.data.download import BEGINNINGS, get_data
 from memograd.errors import BadInput, MemogradError
 
 CONTENT = b"[" + bytes(range(256)) * 4000 + b"]"
@@ -392,3 +393,24 @@ def test_where_the_files_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMOGRAD_DATA_MIRROR", "/a/folder")
     with pytest.raises(BadInput, match=r"MEMOGRAD_DATA_MIRROR is '/a/folder'.*http"):
         download._address("mine", file)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_set_can_be_fetched_and_loaded(name: str) -> None:
+    wanted = data_set(name)
+    assert callable(getattr(memograd.data, wanted.loader))
+    assert wanted.about and wanted.licence and wanted.home.startswith("https://")
+    names = [file.name for file in wanted.files]
+    assert names and len(set(names)) == len(names)
+    for file in wanted.files:
+        assert file.url.startswith("https://")
+        assert file.url.endswith(f"/{file.name}")
+        assert file.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", file.sha256)
+        # A checksum is only worth something for an address that always gives the same file.
+        assert file.sha256 is None or re.search(r"/[0-9a-f]{40}/", file.url)
+        assert file.sha256 or any(file.name.endswith(suffix) for suffix in BEGINNINGS)
+
+
+def test_an_unknown_set_lists_the_known() -> None:
+    with pytest.raises(BadInput, match=r"no data set 'squad': choose from locomo, longmemeval-"):
+        data_set("squad")

@@ -99,10 +99,10 @@ def test_a_question_without_evidence_is_reported(
         ],
     )
     _, report = load_longmemeval_with_report(file)
-    assert report.without_evidence == ("q1/q0",)
+    assert report.without_evidence == ["q1/q0"]
     with caplog.at_level(logging.WARNING):
         load_longmemeval(file)
-    assert "1 questions mark no evidence" in caplog.text
+    assert "1 questions name no evidence" in caplog.text
 
 
 def _without(key: str) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def test_files_that_are_no_files(tmp_path: Path) -> None:
 
 def test_the_real_sample(sample: Path) -> None:
     conversations, report = load_longmemeval_with_report(sample)
-    assert report.without_evidence == ()
+    assert report.without_evidence == []
     assert sum(len(conversation.turns) for conversation in conversations) == 563
     assert Counter(
         question.category

@@ -54,9 +54,9 @@ def test_a_published_row_becomes_a_case(tmp_path: Path) -> None:
             Question("train/0/q2", "How many?", "1", "perltqa", ()),
         ),
     )
-    assert report.unasked == ("train/0/q3", "train/0/q4", "train/0/q5")
-    assert report.empty_chunks == (("train/0", 1),)
-    assert report.dropped == ()
+    assert report.unasked == ["train/0/q3", "train/0/q4", "train/0/q5"]
+    assert report.empty_chunks == [("train/0", 1)]
+    assert report.dropped == []
 
 
 def test_columns_that_are_lists_read_the_same(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_rows_with_nothing_to_read_or_ask_are_dropped_and_reported(
     path = _file(tmp_path, rows)
     cases, report = load_mem_alpha_with_report(path)
     assert [case.id for case in cases] == ["train/1"]
-    assert report.dropped == ("train/0", "train/2")
+    assert report.dropped == ["train/0", "train/2"]
     with caplog.at_level(logging.WARNING):
         assert load_mem_alpha(path) == cases
     assert "dropped 2 cases" in caplog.text

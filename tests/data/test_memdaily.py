@@ -77,8 +77,8 @@ def test_every_field_arrives_in_the_order_of_the_messages(tmp_path: Path) -> Non
     assert question.evidence == ("m1", "m0")
     assert question.choices == ("李娜", "赵雅琳")
     assert question.asked_at == datetime(2024, 4, 5, 11, 59)
-    assert report.failed == (f"{name}/q1",)
-    assert report.backwards == (name,)
+    assert report.unwritten == [f"{name}/q1"]
+    assert report.backwards == [name]
 
 
 def test_what_is_peculiar_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -146,7 +146,7 @@ def test_the_real_files_hold_what_the_paper_counts(files: list[Path]) -> None:
     failed = 0
     for path in files:
         conversations, report = load_memdaily_with_report(path)
-        failed += len(report.failed)
+        failed += len(report.unwritten)
         for conversation in conversations:
             ids = {turn.id for turn in conversation.turns}
             for question in conversation.questions:

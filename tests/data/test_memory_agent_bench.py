@@ -1,3 +1,5 @@
+"""MemoryAgentBench's files, and the chunks that its contexts are cut into."""
+
 from __future__ import annotations
 
 import logging
@@ -7,6 +9,8 @@ from typing import Any
 
 import pyarrow
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from memograd.data import (
@@ -14,6 +18,7 @@ from memograd.data import (
     load_memory_agent_bench,
     load_memory_agent_bench_with_report,
 )
+from memograd.data.memory_agent_bench import text_chunks
 from memograd.errors import BadInput
 from memograd.memory.language import estimate_tokens
 
@@ -88,8 +93,8 @@ def test_a_row_becomes_a_case(tmp_path: Path) -> None:
         Question(f"{name}/q1", "谁不喝茶？", "没有人", "longmemeval_s*", (), adversarial=True),
         Question(f"{name}/q2", "Who?", "Person 3", "knowledge-update", ()),
     )
-    assert report.undated == ((f"{name}/q2", "yesterday"),)
-    assert report.unasked == report.dropped == ()
+    assert report.undated == [(f"{name}/q2", "yesterday")]
+    assert report.unasked == report.dropped == []
 
 
 def test_sources_without_types_and_dates(tmp_path: Path) -> None:
@@ -109,7 +114,7 @@ def test_what_cannot_be_asked_is_dropped_and_reported(
     (case,), report = load_memory_agent_bench_with_report(path)
     assert [question.id for question in case.questions] == ["Accurate_Retrieval/1/q1"]
     assert len(report.unasked) == 5
-    assert report.dropped == ("Accurate_Retrieval/0",)
+    assert report.dropped == ["Accurate_Retrieval/0"]
     with caplog.at_level(logging.WARNING):
         load_memory_agent_bench(path)
     assert "dropped 5 questions" in caplog.text
@@ -134,3 +139,36 @@ def test_what_is_wrong_is_said_in_one_sentence(
         load_memory_agent_bench(_file(tmp_path, _row(**changes)))
     for word in words:
         assert word in str(caught.value)
+
+
+PIECES = st.sampled_from(
+    ["word ", "Yes. ", "\n", "我搬家了。", "好！", "x" * 70, "  ", "\u2028", "字" * 40]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=9), max_size=60).map("".join), st.integers(16, 80))
+def test_joined_they_are_the_text_and_none_is_too_long(text: str, tokens: int) -> None:
+    chunks = text_chunks(text, tokens)
+    assert "".join(chunks) == text
+    assert all(chunk and estimate_tokens(chunk) <= tokens for chunk in chunks)
+
+
+@pytest.mark.parametrize(
+    ("text", "chunks"),
+    [
+        ("a" * 30 + "\n" + "b" * 30, ["a" * 30 + "\n", "b" * 30]),
+        ("He came. " * 6, ["He came. " * 5, "He came. "]),
+        ("我搬到了上海。" * 4, ["我搬到了上海。" * 2, "我搬到了上海。" * 2]),
+        ("ab cd " * 9, ["ab cd " * 8, "ab cd "]),
+        ("x" * 50, ["x" * 48, "xx"]),
+        ("short", ["short"]),
+        ("", []),
+    ],
+)
+def test_it_is_cut_at_the_best_place(text: str, chunks: list[str]) -> None:
+    assert text_chunks(text, 16) == chunks
+
+
+def test_too_small_a_chunk_is_refused() -> None:
+    with pytest.raises(BadInput, match="at least 16"):
+        text_chunks("text", 15)

@@ -93,11 +93,11 @@ def test_spearman_knows_order_only() -> None:
 
 def test_the_fit_is_read_back(tmp_path) -> None:
     LengthControl(0.0125, 40).save(tmp_path)
-    assert LengthControl.load(tmp_path) == LengthControl(0.0125, 40)
-    assert LengthControl.load(tmp_path / "elsewhere") is None
+    assert LengthControl.of(tmp_path) == LengthControl(0.0125, 40)
+    assert LengthControl.of(tmp_path / "elsewhere") is None
     (tmp_path / "length_control.json").write_text("{}")
     with pytest.raises(BadInput, match="is damaged"):
-        LengthControl.load(tmp_path)
+        LengthControl.of(tmp_path)
 
 
 def test_lists_that_do_not_fit_are_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,7 @@ def test_by_url() -> None:
 
 
 def test_length_is_taken_out(polite_run) -> None:
-    slope = LengthControl.load(polite_run).slope
+    slope = LengthControl.of(next(polite_run.glob("final"))).slope
     plain, controlled, own = (
         computed(
             parse_rewards(f'reward_model(path="{polite_run}", device=cpu{more})'), "gladly", "no"
@@ -117,11 +118,24 @@ def test_what_does_not_fit_is_one_sentence(settings, sentence) -> None:
 def test_folders_that_are_no_reward_model(tmp_path, tiny_model_folder) -> None:
     with pytest.raises(BadInput, match="holds no reward model"):
         parse_rewards(f'reward_model(path="{tmp_path}")')
+    (tmp_path / "config.json").write_text("{}")
     (tmp_path / "run.json").write_text('{"task": "text"}')
     with pytest.raises(BadInput, match="a run of text, not of a reward model"):
         parse_rewards(f'reward_model(path="{tmp_path}")')
     with pytest.raises(BadInput, match="no fitted price of length"):
         parse_rewards(f'reward_model(path="{tiny_model_folder}", length_control=True)')
+    (tmp_path / "run.json").write_text('{"task": "reward-model"}')
+    with pytest.raises(BadInput, match="no complete checkpoint"):
+        parse_rewards(f'reward_model(path="{tmp_path}")')
+
+
+def test_the_price_of_length_is_the_models_own(tmp_path: Path, tiny_model_folder: Path) -> None:
+    """A file that happens to lie above a saved model is not that model's."""
+    model = tmp_path / "model"
+    shutil.copytree(tiny_model_folder, model)
+    LengthControl(0.5, 3).save(tmp_path)
+    with pytest.raises(BadInput, match="no fitted price of length"):
+        parse_rewards(f'reward_model(path="{model}", length_control=True)')
 
 
 def test_a_server_that_is_not_there_is_found_before_the_run() -> None:
@@ -174,6 +188,7 @@ def test_a_policy_is_trained_by_it(polite_run, tmp_path, tiny_model_folder, monk
 
 @pytest.mark.parametrize("content", ["{", "[]", ""])
 def test_a_damaged_run_is_said_to_be_one(tmp_path, content: str) -> None:
+    (tmp_path / "config.json").write_text("{}")
     (tmp_path / "run.json").write_text(content)
     with pytest.raises(BadInput, match=r"run\.json is damaged"):
         parse_rewards(f'reward_model(path="{tmp_path}")')

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from construct_cases import LetterEmbedder, small_case
 from hypothesis import given, settings
@@ -12,32 +14,36 @@ from memograd.tasks.memory_construct.credit import (
     LOCAL,
     MEM_ALPHA_ORIGINAL,
     TRAJECTORY,
-    CreditWeights,
     attributed,
     chunk_rewards,
     global_terms,
     local_rewards,
 )
 from memograd.tasks.memory_construct.memory_book import Texts
+from memograd.tasks.memory_construct.settings import ConstructConfig
 from memograd.tasks.memory_construct.walk import BookWalk, Rules
 
 TEXTS = Texts(LetterEmbedder(64))
-WEIGHTS = CreditWeights(beta=0.0)  # the size of the memory aside
+SIZELESS = ConstructConfig(compression_weight=0.0)  # the size of the memory aside
+BY_ATTEMPT = ConstructConfig(compression_weight=0.0, credit="trajectory")
+ORIGINAL = ConstructConfig(compression_weight=0.0, credit="mem_alpha_original")
+GAMMA = SIZELESS.content_weight
 FIRST = "+ Tom lives in Lyon.\n+ Tom's dog is called Ziggy."
+DELETING = (f"{FIRST}\n+ Tom: soup", "~ 1 Tom lives in Porto.", "- 1")
 
 
-def walked(*answers: str) -> BookWalk:
-    walk = BookWalk(small_case(), TEXTS, Rules())
+def walked(*answers: str, build: ConstructConfig = SIZELESS) -> BookWalk:
+    walk = BookWalk(small_case(), TEXTS, Rules(build))
     for answer in answers:
         walk.take(walk.attempt(answer))
     return walk
 
 
 def rewards(walk: BookWalk, *answers: str) -> list[float]:
-    return local_rewards(walk, [walk.attempt(answer) for answer in answers], WEIGHTS)
+    return local_rewards(walk, [walk.attempt(answer) for answer in answers])
 
 
-NEUTRAL = 1 + WEIGHTS.gamma
+NEUTRAL = 1 + GAMMA
 
 
 @settings(deadline=None)
@@ -78,16 +84,12 @@ def test_each_operation_earns_what_it_does_for_the_questions() -> None:
 def test_failed_and_made_up_calls_cost() -> None:
     failed, made_up = rewards(walked(), "- 5", "+ Anna paints orchids")
     assert failed == pytest.approx(NEUTRAL - 1)
-    assert made_up == pytest.approx(NEUTRAL - WEIGHTS.gamma)
+    assert made_up == pytest.approx(NEUTRAL - GAMMA)
 
 
 def test_the_size_of_the_memory_costs() -> None:
-    walk = walked()
-    short, long = local_rewards(
-        walk,
-        [walk.attempt("+ Lyon"), walk.attempt("+ Lyon, where Tom lives, Tom with the dog Ziggy")],
-        CreditWeights(beta=1.0, gamma=0.0),
-    )
+    walk = walked(build=ConstructConfig(compression_weight=1.0, content_weight=0.0))
+    short, long = rewards(walk, "+ Lyon", "+ Lyon, where Tom lives, Tom with the dog Ziggy")
     one, two = (walk.attempt(said).book.tokens for said in ("+ Lyon", "+ Lyon, where Tom"))
     assert one < two and short != long
 
@@ -98,37 +100,37 @@ def test_what_was_answered_is_attributed_to_who_wrote_it() -> None:
     assert sum(attributed(walk)) == pytest.approx(walk.score)
     lazy = walked("=", "+ Tom lives in Porto.", "=")
     assert attributed(lazy) == pytest.approx([0, 1 / 3, 0])
-    terms = global_terms([walk, lazy], CreditWeights(global_weight=0.5))
+    terms = global_terms([walk, lazy])
     assert terms[0] == pytest.approx([1 / 6, 0, 0]) and terms[1] == pytest.approx([-1 / 6, 0, 0])
-    assert global_terms([walk], WEIGHTS) == [[0, 0, 0]]
+    assert global_terms([walk]) == [[0, 0, 0]]
 
 
 # Mem-alpha as published, beside the same walks under op-neutral rules
 
 
 def test_doing_nothing_and_deleting_cost_in_the_original_only() -> None:
-    nothing = walked(FIRST, "~ 1 Tom lives in Porto.", "=")
-    deleting = walked(f"{FIRST}\n+ Tom: soup", "~ 1 Tom lives in Porto.", "- 1")
-    assert [t.calls[0].kind for t in deleting.taken[2:]] == ["DELETE"]
     ours, theirs = (
-        [chunk_rewards(walk, credit, WEIGHTS) for walk in (nothing, deleting)]
-        for credit in (TRAJECTORY, MEM_ALPHA_ORIGINAL)
+        [
+            chunk_rewards(walked(FIRST, "~ 1 Tom lives in Porto.", "=", build=build)),
+            chunk_rewards(walked(*DELETING, build=build)),
+        ]
+        for build in (BY_ATTEMPT, ORIGINAL)
     )
+    assert [t.calls[0].kind for t in walked(*DELETING).taken[2:]] == ["DELETE"]
     assert ours[0][2] - ours[0][1] == pytest.approx(0)
-    assert theirs[0][2] - theirs[0][1] == pytest.approx(-1 - WEIGHTS.gamma)
+    assert theirs[0][2] - theirs[0][1] == pytest.approx(-1 - GAMMA)
     assert ours[1][2] - ours[1][1] == pytest.approx(0)
-    assert theirs[1][2] - theirs[1][1] == pytest.approx(-WEIGHTS.gamma)
+    assert theirs[1][2] - theirs[1][1] == pytest.approx(-GAMMA)
 
 
 def test_a_duplicate_fails_in_the_original_only() -> None:
-    twice = walked(FIRST, "+ Tom's dog is called Ziggy.", "=")
-    assert twice.taken[1].calls[0].duplicate
-    one = walked(FIRST, "+ Tom lives in Porto.", "=")
-    lost = {
-        credit.name: chunk_rewards(twice, credit, CreditWeights(gamma=0))[1]
-        - chunk_rewards(one, credit, CreditWeights(gamma=0))[1]
-        for credit in (TRAJECTORY, MEM_ALPHA_ORIGINAL)
-    }
+    lost = {}
+    for build in (BY_ATTEMPT, ORIGINAL):
+        only_calls = build.model_copy(update={"content_weight": 0.0})
+        twice = walked(FIRST, "+ Tom's dog is called Ziggy.", "=", build=only_calls)
+        assert twice.taken[1].calls[0].duplicate
+        one = walked(FIRST, "+ Tom lives in Porto.", "=", build=only_calls)
+        lost[build.credit] = chunk_rewards(twice)[1] - chunk_rewards(one)[1]
     assert lost["mem_alpha_original"] < lost["trajectory"] - 0.9
 
 
@@ -138,10 +140,8 @@ def test_chunk_positions_share_a_baseline_in_the_original_only() -> None:
 
 
 def test_an_attempt_that_is_asked_nothing_cannot_be_rewarded() -> None:
-    from dataclasses import replace
-
-    walk = BookWalk(replace(small_case(), asked=()), TEXTS, Rules())
+    walk = BookWalk(replace(small_case(), asked=()), TEXTS, Rules(BY_ATTEMPT))
     while not walk.over:
         walk.take(walk.attempt("="))
     with pytest.raises(BadInput, match="tom asks nothing"):
-        chunk_rewards(walk, TRAJECTORY, WEIGHTS)
+        chunk_rewards(walk)

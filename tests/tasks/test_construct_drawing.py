@@ -27,12 +27,12 @@ from memograd.tasks.memory_construct.credit import (
     MEM_ALPHA_ORIGINAL,
     TRAJECTORY,
     Credit,
-    CreditWeights,
     chunk_rewards,
 )
-from memograd.tasks.memory_construct.drawing import ConstructDrawing, DrawingPlan, Speaker
+from memograd.tasks.memory_construct.drawing import ConstructDrawing, Speaker
 from memograd.tasks.memory_construct.measure import GoldKeeper
 from memograd.tasks.memory_construct.memory_book import Texts
+from memograd.tasks.memory_construct.settings import ConstructConfig
 from memograd.tasks.memory_construct.walk import BookWalk, Rules
 
 CHUNKS, SIZE = 3, 4
@@ -87,15 +87,13 @@ def drawing_of(
     texts: Texts,
     credit: Credit = LOCAL,
     walks: int = 2,
-    chunks: int = CHUNKS,
     **weights: float,
 ) -> ConstructDrawing:
     chat = ChatIds(tiny.tokenizer, end_ids=tiny.end_ids)
-    speaker = Speaker(policy, chat, Rules(), max_completion_length=12)
-    plan = DrawingPlan(
-        credit, CreditWeights(**weights), walks, chunks=lambda step: min(chunks, step)
-    )
-    return ConstructDrawing(speaker, cases, texts, plan, num_generations=SIZE)
+    given = {"credit": credit.name, "walks": walks, "chunks": CHUNKS, **weights}
+    build = ConstructConfig.model_validate({**given, "first_chunks": 1, "grow_every": 1})
+    speaker = Speaker(policy, chat, Rules(build), max_completion_length=12)
+    return ConstructDrawing(speaker, cases, texts, num_generations=SIZE)
 
 
 def draw(
@@ -231,10 +229,10 @@ def test_attempts(
     said = ["+ Tom lives in Lyon", "=", "- 1"]
     policy = Scripted(tiny, [[one] for one in said])
     drawn = draw(drawing_of(policy, tiny, {name: case}, texts, credit), {name: case})
-    walk = BookWalk(case, texts, Rules())
+    walk = BookWalk(case, texts, Rules(ConstructConfig.model_validate({"credit": credit.name})))
     for one in said:
         walk.take(walk.attempt(one))
-    expected = chunk_rewards(walk, credit, CreditWeights())
+    expected = chunk_rewards(walk)
     (group,) = drawn.groups
     if credit is TRAJECTORY:
         assert len(group.rollouts) == SIZE

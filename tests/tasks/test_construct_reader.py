@@ -63,7 +63,7 @@ def test_base_answers_without_its_adapter_and_gives_it_back(
 
 def test_answers_are_kept_and_a_torn_line_is_no_harm(model: LanguageModel, tmp_path: Path) -> None:
     reader = open_reader("base", model, "cpu")
-    with reader.opened(tmp_path):
+    with reader.kept_in(tmp_path / ANSWERS):
         said = [reader.answer(QUESTION, [note], "en") for note in ("a", "b", "a")]
     lines = (tmp_path / ANSWERS).read_text().splitlines()
     assert len(lines) == 2 and said[0] == said[2]
@@ -74,12 +74,12 @@ def test_answers_are_kept_and_a_torn_line_is_no_harm(model: LanguageModel, tmp_p
         raise MemogradError("asked again")
 
     again = open_reader("base", model, "cpu")
-    with pytest.MonkeyPatch.context() as broken, again.opened(tmp_path):
+    with pytest.MonkeyPatch.context() as broken, again.kept_in(tmp_path / ANSWERS):
         broken.setattr(BaseModelChat, "complete", breaks)
         assert [again.answer(QUESTION, [note], "en") for note in ("a", "b")] == said[:2]
         with pytest.raises(MemogradError, match="asked again"):
             again.answer(QUESTION, ["c"], "en")
-    with again.opened(tmp_path):
+    with again.kept_in(tmp_path / ANSWERS):
         again.answer(QUESTION, ["c"], "en")
     assert len([json.loads(x) for x in (tmp_path / ANSWERS).read_text().splitlines()]) == 3
 

@@ -20,7 +20,7 @@ from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.evaluate import evaluate
 from memograd.tasks.memory_construct import drawing as memory_construct_drawing
 from memograd.tasks.memory_construct import recipe as memory_construct
-from memograd.tasks.memory_construct.recipe import cases, chunks_at, settled
+from memograd.tasks.memory_construct.recipe import cases, settled
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.registry import train
 
@@ -196,8 +196,8 @@ def test_the_length_of_cases_grows() -> None:
     build = ConstructTrainConfig.model_validate(
         {"build": {"chunks": 4, "first_chunks": 2, "grow_every": 3}}
     ).build
-    assert [chunks_at(build, step) for step in (1, 3, 4, 7, 100)] == [2, 2, 3, 4, 4]
-    assert chunks_at(ConstructTrainConfig().build, 1) == 3
+    assert [build.chunks_at(step) for step in (1, 3, 4, 7, 100)] == [2, 2, 3, 4, 4]
+    assert ConstructTrainConfig().build.chunks_at(1) == 3
 
 
 @pytest.mark.parametrize(

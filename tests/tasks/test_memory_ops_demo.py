@@ -16,8 +16,9 @@ from memograd.serve.page import run_files
 from memograd.tasks.memory_ops import demo as memory_ops_demo
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import measure
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.material import embed_logs, evaluation_logs
-from memograd.tasks.memory_ops.recipe import standard_of, train
+from memograd.tasks.memory_ops.recipe import train
 from memograd.tasks.memory_ops.settings import OperationsConfig
 
 
@@ -46,7 +47,7 @@ def test_before_and_after_are_those_of_this_run(
     rows = {line.split("  ")[0].strip(" │"): line for line in shown.splitlines()}
     head = load_head(run / "final")
     unseen = embed_logs(evaluation_logs(config), embedder)
-    measured = measure("head", lambda: ByHead(head), unseen, standard_of(config))
+    measured = measure("head", lambda: ByHead(head), unseen, AnswerStandard.of(config))
     [line] = [line for name, line in rows.items() if name.startswith("trained head")]
     numbers = [float(number) for number in re.findall(r"\d+\.\d", line)]
     assert numbers[0] == pytest.approx(100 * sum(measured.scores) / len(measured.scores), abs=0.06)

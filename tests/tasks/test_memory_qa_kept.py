@@ -1,26 +1,44 @@
-"""memory-qa over items that rules, a head or a language model kept; stopped, resumed, refused."""
+"""memory-qa over items that rules, a head or a language model kept; found, resumed, refused."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from construct_cases import LetterEmbedder
+from hypothesis import given
+from hypothesis import settings as tried
+from hypothesis import strategies as st
 
+from memograd.config import RunSettings
 from memograd.data import load_conversations_jsonl, write_conversations_jsonl
+from memograd.data.record_files import as_lines
 from memograd.errors import BadInput, MemogradError
 from memograd.grpo import RunFolder
+from memograd.memory import TurnMemory
 from memograd.memory.manager.trained.files import save_head
 from memograd.policy.language_model import LanguageModel
 from memograd.tasks.base.recipe import Evaluation
 from memograd.tasks.memory_construct import recipe as memory_construct
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
+from memograd.tasks.memory_ops.settings import OperationsConfig
 from memograd.tasks.memory_qa import keepers as memory_qa_keepers
 from memograd.tasks.memory_qa import recipe as memory_qa
 from memograd.tasks.memory_qa import setup as memory_qa_setup
-from memograd.tasks.memory_qa.keepers import KeptFile
-from memograd.tasks.memory_qa.measure import EVERY
+from memograd.tasks.memory_qa.keepers import CONSTRUCT, OPERATIONS, KeptFile, trained_on
+from memograd.tasks.memory_qa.measure import EVERY, TRAINED, UNTRAINED, print_examples
+from memograd.tasks.memory_qa.scenarios import (
+    ItemMemory,
+    KeptItem,
+    MemoryView,
+    PromptMemory,
+    memory_qa_scenarios,
+)
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
 from memograd.tasks.memory_qa.setup import MemoryQASetup
 from memograd.tasks.registry import train
@@ -185,6 +203,28 @@ def test_a_memory_construct_run_keeps_what_it_writes(
         train(MemoryQATrainConfig(out=tmp_path / "wrong", **settings))
 
 
+@pytest.mark.parametrize(
+    "task, settings_of",
+    [
+        (OPERATIONS, lambda data: OperationsConfig(data=[data])),
+        (CONSTRUCT, lambda data: ConstructTrainConfig(data=data)),
+    ],
+)
+def test_what_a_policy_was_trained_on_is_known_by_its_words_too(
+    task: str, settings_of: Callable[[Path], RunSettings], tmp_path: Path, lives
+) -> None:
+    seen, held_out = lives(2, 7)
+    write_conversations_jsonl([seen, held_out], tmp_path / "lives.jsonl")
+    run = RunFolder.create(
+        tmp_path / "run", settings_of(tmp_path / "lives.jsonl").model_dump_json(), task=task
+    )
+    [stranger] = lives(1, 99)
+    asked = [replace(seen, id="another name"), stranger]
+    assert trained_on(run.path, asked) == ["another name"]
+    (tmp_path / "lives.jsonl").unlink()
+    assert trained_on(run.path, asked) is None
+
+
 def test_what_does_not_fit_is_refused(tmp_path: Path, settings: dict[str, Any], lives) -> None:
     settings["memory"] = {"keep": "items", "policy": tmp_path / "nowhere"}
     with pytest.raises(BadInput, match="no trained head"):
@@ -207,3 +247,71 @@ def test_a_damaged_file_of_items_is_one_sentence(line: str, tmp_path: Path) -> N
         BadInput, match=r"Line 1 of the items of .*items.jsonl is damaged: remove it"
     ):
         KeptFile(path)
+
+
+MAY = datetime(2023, 5, 7, 18)
+times = st.none() | st.datetimes(datetime(1990, 1, 1), datetime(2030, 1, 1))
+items = st.builds(KeptItem, st.text(st.characters(exclude_categories=["Cs"]), min_size=1), times)
+
+
+def test_the_nearest_are_shown_in_the_order_in_which_they_were_learnt() -> None:
+    known = [
+        KeptItem("Tom has a dog called Ziggy.", MAY),
+        KeptItem("Ann plays chess."),
+        KeptItem("The dog Ziggy eats fish."),
+    ]
+    memory = ItemMemory(known, LetterEmbedder())
+    [found] = memory.search_many(["dog Ziggy"], top_k=2, token_budget=99, count_tokens=len_words)
+    assert [item.render() for item in found] == [
+        "[7 May 2023] Tom has a dog called Ziggy.",
+        "The dog Ziggy eats fish.",
+    ]
+    assert ItemMemory([], LetterEmbedder()).search_many(
+        ["dog"], top_k=2, token_budget=99, count_tokens=len_words
+    ) == [[]]
+
+
+@tried(deadline=None, max_examples=50)
+@given(st.lists(items, max_size=8), st.text(max_size=20), st.integers(1, 5), st.integers(0, 200))
+def test_number_and_budget_are_kept_and_a_line_is_one_line(
+    known: list[KeptItem], query: str, top_k: int, budget: int
+) -> None:
+    memory = ItemMemory(known, LetterEmbedder())
+    query = query.encode("utf-8", "ignore").decode()
+    [found] = memory.search_many([query], top_k=top_k, token_budget=budget, count_tokens=len)
+    assert len(found) <= top_k
+    assert sum(len(item.render() + "\n") for item in found) <= budget
+    places = [next(i for i, one in enumerate(known) if one is item) for item in found]
+    assert places == sorted(places)
+    assert all(len(item.render().splitlines()) <= 1 for item in known)
+    assert [KeptItem.from_json(item.to_json()) for item in known] == known
+
+
+def test_a_question_is_shown_items_and_the_baselines_show_turns(tmp_path, lives) -> None:
+    [conversation] = lives(1, 5)
+    kept = ItemMemory([KeptItem("某人喜欢下棋。", MAY)], LetterEmbedder())
+    with TurnMemory.open(tmp_path / "memory.db", LetterEmbedder()) as turns:
+        turns.add_turns(conversation.id, conversation.turns)
+        shown = {
+            view: memory_qa_scenarios(
+                conversation, PromptMemory(turns, 2, 1000, len_words, kept), view
+            )[0].messages[-1]["content"]
+            for view in MemoryView
+        }
+    assert "Memory:\n[7 May 2023] 某人喜欢下棋。\n\nQuestion" in shown[MemoryView.RETRIEVED]
+    assert conversation.turns[-1].render() in shown[MemoryView.LAST]
+    assert "(empty)" in shown[MemoryView.NONE]
+
+
+def len_words(text: str) -> int:
+    return len(text.split())
+
+
+def test_examples_are_shown_whole_where_an_answer_has_a_sign_that_ends_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {UNTRAINED: "no\u2028idea", TRAINED: "Porto"}
+    answers = [{"id": "q", "question": "Where?", "gold": "Porto", "answers": said}]
+    (tmp_path / "answers.jsonl").write_text(as_lines(answers), encoding="utf-8")
+    print_examples(tmp_path)
+    assert "the first 1 questions" in capsys.readouterr().out

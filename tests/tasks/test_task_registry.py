@@ -20,7 +20,7 @@ from memograd.errors import BadInput
 from memograd.evaluation.run_summaries import changed_settings
 from memograd.grpo import RunFolder
 from memograd.tasks import registry
-from memograd.tasks.base.recipe import Evaluation
+from memograd.tasks.base.recipe import Evaluation, located
 from memograd.tasks.evaluate import evaluate
 from memograd.tasks.memory_ops.settings import OperationsConfig
 from memograd.tasks.memory_qa.settings import MemoryQATrainConfig
@@ -203,6 +203,32 @@ def test_a_run_of_a_task_that_nobody_has_is_not_measured_as_another(tmp_path: Pa
         evaluate(run.path, Evaluation())
 
 
+def test_settings_fit_any_folder_whatever_section_names_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run goes on from another folder than the one it began in; a name is no file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    given = {
+        **{"data": "q.jsonl", "model": "model", "out": "run", "text": {"eval_data": "e.jsonl"}},
+        **{"rewards": "mine.py:good,exact_match", "sql": {"database": "db.sqlite"}},
+        **{"served": {"agent": "team.py:run"}, "episodes": {"chat_template": "t.jinja"}},
+    }
+    found = located(SqlTrainConfig.model_validate(given))
+    assert (found.data, found.text.eval_data) == (tmp_path / "q.jsonl", tmp_path / "e.jsonl")
+    assert found.sql.database == tmp_path / "db.sqlite"
+    assert found.episodes.chat_template == tmp_path / "t.jinja"
+    assert found.rewards == f"{tmp_path / 'mine.py'}:good,exact_match"
+    assert (found.model, found.out) == (str(tmp_path / "model"), Path("run"))
+    assert found.served.agent == f"{tmp_path / 'team.py'}:run"
+    assert found.model_fields_set == set(given)
+    kept = SqlTrainConfig.model_validate({"served": {"agent": "exec:python a.py"}})
+    assert located(kept) is kept
+    operations = located(OperationsConfig(data=[Path("a.jsonl")], policy=Path("runs/x/final")))
+    assert operations.data == [tmp_path / "a.jsonl"]
+    assert operations.policy == tmp_path / "runs/x/final"
+
+
 SETTINGS = r"^\| (`\w+`(?:, `\w+`)*) \| `([\w.]+)` \|$"
 MODULE = r"^`my_task/\w+\.py`:\n\n```python\n(.+?)^```"
 PAGE = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text(encoding="utf-8")
@@ -215,9 +241,7 @@ def test_the_page_lists_every_task_as_the_registry_does() -> None:
     ]
     for _, _, page in listed:
         assert (Path(__file__).parents[2] / "docs" / page).is_file()
-    for names, where in re.findall(
-        r"^\| (`\w+`(?:, `\w+`)*) \| `([\w.]+)` \|$", PAGE, re.MULTILINE
-    ):
+    for names, where in re.findall(SETTINGS, PAGE, re.MULTILINE):
         for name in names.split(", "):
             assert task_of_settings(getattr(import_module(where), name.strip("`"))())
 
@@ -228,9 +252,7 @@ def test_the_task_of_the_page_is_trained_measured_and_resumed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    definition, recipe = re.findall(
-        r"^`my_task/\w+\.py`:\n\n```python\n(.+?)^```", PAGE, re.M | re.S
-    )
+    definition, recipe = re.findall(MODULE, PAGE, re.M | re.S)
     for name, source in (("my_task", ""), ("definition", definition), ("recipe", recipe)):
         where = name if name == "my_task" else f"my_task.{name}"
         made = ModuleType(where)

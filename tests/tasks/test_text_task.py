@@ -1,8 +1,9 @@
-"""Rows of prompts: read, split without leaks, dropped for length alone, refused with file:line."""
+"""Rows of prompts: read, split without leaks, dropped for length; what its page says is true."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memograd.config import load_settings
 from memograd.errors import BadInput
+from memograd.rewards import REWARDS, SCORES, parse_rewards
 from memograd.tasks.text.rows import (
     Dropped,
     TextRow,
@@ -20,7 +23,7 @@ from memograd.tasks.text.rows import (
     text_scenarios,
     told_apart,
 )
-from memograd.tasks.text.settings import RowsConfig
+from memograd.tasks.text.settings import RowsConfig, TextTrainConfig
 
 CHAT = [{"role": "system", "content": "简短"}, {"role": "user", "content": "你好"}]
 
@@ -192,3 +195,26 @@ def test_a_prompt_that_cannot_be_encoded_is_named() -> None:
         text_scenarios(rows_of("a"), string_prompts="text", encode=encode, limit=9)
     with pytest.raises(BadInput, match="f:0: the prompt has no tokens"):
         text_scenarios(rows_of("a"), string_prompts="text", encode=lambda p: [], limit=9)
+
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "text-task.md").read_text("utf-8")
+
+
+def test_the_table_has_every_built_in_reward() -> None:
+    names = re.findall(r"^\| (`.*?`) \|", PAGE, re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(names))) == sorted([*REWARDS, *SCORES])
+
+
+def test_the_preset_says_what_the_page_says() -> None:
+    config = load_settings(TextTrainConfig, ROOT / "examples" / "text" / "qwen.toml", [])
+    assert (config.num_generations, config.temperature, config.learning_rate) == (8, 0.8, 1e-5)
+    assert (config.beta, config.epsilon, config.entropy_coef) == (0.1, 0.2, 0.01)
+    assert config.max_grad_norm == 0.5
+    (spec,) = re.findall(r"'(length\(low=50, high=50\),coherence)'", PAGE)
+    assert len(parse_rewards(spec)) == 2
+
+
+def test_its_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)", PAGE):
+        assert (ROOT / "docs" / target).is_file(), target

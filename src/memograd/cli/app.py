@@ -21,10 +21,8 @@ from memograd.cli import (
     memory_upkeep,
     optimize,
     plan,
-    reward_model,
     runs,
     serve,
-    sql,
     training,
     warm_start,
 )
@@ -56,14 +54,13 @@ app.add_typer(chat.app)
 app.add_typer(memory_upkeep.doctor_app)
 app.add_typer(training.app)
 app.add_typer(warm_start.app)
-app.add_typer(reward_model.app)
 app.add_typer(runs.app)
 app.add_typer(plan.app)
 app.add_typer(optimize.app, name="optimize")
 app.add_typer(learn.app)
 app.add_typer(learn.policy_app, name="policy")
 app.add_typer(learn.ranker_app, name="ranker")
-app.add_typer(sql.app, name="sql")
+app.add_typer(data.sql_app, name="sql")
 app.add_typer(serve.app, name="serve")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(gateway.app)

@@ -2,8 +2,8 @@
 
 `get` and `list` are over `memograd.data.download` and `catalogue`, `generate` over
 `memograd.data.lifelog`, `export` over `memograd.interop`; `construct-rows` and `memory-ops-rows`
-write gold answers that a warm start learns from. The recipes, and torch with them, arrive when a
-command runs.
+write gold answers that a warm start learns from. `memograd sql` is over `memograd.tasks.sql`. The
+recipes, and torch with them, arrive when a command runs.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from memograd.cli.help import epilog
 from memograd.cli.training import GivenSettings, SettingsFile, room, told
 from memograd.errors import BadInput
 from memograd.tasks.registry import TASKS
+from memograd.tasks.sql.settings import SqlTrainConfig
 
 if TYPE_CHECKING:
     from memograd.data.lifelog import Lifelog
@@ -238,3 +239,48 @@ def export(
     else:
         write_taskset(rows, rewards, out)
     typer.echo(f"{len(rows)} rows in {out}")
+
+
+sql_app = typer.Typer(
+    no_args_is_help=True, help="The SQL agent's sample database, and gold attempts to learn from."
+)
+
+
+@sql_app.command(
+    "warm-start-rows",
+    epilog=epilog(
+        "Examples:\n"
+        "  memograd sql warm-start-rows --out rows.jsonl\n"
+        "  memograd sft --data rows.jsonl --out runs/sft\n"
+        "  memograd train sql adapter=runs/sft"
+    ),
+)
+def warm_start_rows(
+    out: Rows,
+    database: Annotated[
+        Path | None,
+        typer.Option("--db", metavar="FILE", help="SQLite file to ask; else the medical sample."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Questions with gold SQL; else the sample's own."),
+    ] = None,
+    share: Annotated[float, typer.Option(help="Share of the training questions.")] = 0.5,
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Settings of the run that will follow."),
+    ] = None,
+) -> None:
+    """Write gold attempts at training questions, for memograd sft."""
+    options = {"sql.database": database, "data": data}
+    resolved = told(SqlTrainConfig, options, settings)
+    room("tasks.sql.recipe", "train,sql").warm_start_rows(resolved, out, share)
+
+
+@sql_app.command(epilog=epilog("Examples:\n  memograd sql sample --out medical"))
+def sample(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the two files.")],
+) -> None:
+    """Write the sample database and its questions, to look at or to change."""
+    database, questions = room("tasks.sql.recipe", "train,sql").write_sample_files(out)
+    typer.echo(f"database   {database}\nquestions  {questions}")

@@ -7,6 +7,7 @@ from memograd.data.conversation import (
     NOT_MENTIONED,
     ConstructionCase,
     Conversation,
+    LoadReport,
     Question,
     construction_case_of,
 )
@@ -16,21 +17,11 @@ from memograd.data.conversations_jsonl import (
     write_conversations_jsonl,
 )
 from memograd.data.detect import load_any
-from memograd.data.locomo import (
-    CATEGORIES,
-    LoadReport,
-    load_locomo,
-    load_locomo_with_report,
-)
-from memograd.data.longmemeval import (
-    LongMemEvalReport,
-    load_longmemeval,
-    load_longmemeval_with_report,
-)
-from memograd.data.mem_alpha import MemAlphaReport, load_mem_alpha, load_mem_alpha_with_report
-from memograd.data.memdaily import MemDailyReport, load_memdaily, load_memdaily_with_report
+from memograd.data.locomo import CATEGORIES, load_locomo, load_locomo_with_report
+from memograd.data.longmemeval import load_longmemeval, load_longmemeval_with_report
+from memograd.data.mem_alpha import load_mem_alpha, load_mem_alpha_with_report
+from memograd.data.memdaily import load_memdaily, load_memdaily_with_report
 from memograd.data.memory_agent_bench import (
-    MemoryAgentBenchReport,
     load_memory_agent_bench,
     load_memory_agent_bench_with_report,
 )
@@ -43,10 +34,6 @@ __all__ = [
     "Conversation",
     "ConversationSplit",
     "LoadReport",
-    "LongMemEvalReport",
-    "MemAlphaReport",
-    "MemDailyReport",
-    "MemoryAgentBenchReport",
     "Question",
     "construction_case_of",
     "load_any",

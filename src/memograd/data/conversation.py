@@ -14,15 +14,18 @@ its evidence turns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Final, Protocol
 
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.language import estimate_tokens
 
+logger = logging.getLogger(__name__)
 NOT_MENTIONED: Final = "Not mentioned"
 
 
@@ -60,6 +63,23 @@ class Conversation:
     questions: tuple[Question, ...]
     adversarial_questions: tuple[Question, ...]
 
+    @classmethod
+    def asked(
+        cls,
+        identity: str,
+        speakers: tuple[str, str],
+        turns: Iterable[RawTurn],
+        questions: Sequence[Question],
+    ) -> Conversation:
+        """The conversation with these questions, the adversarial ones apart."""
+        return cls(
+            identity,
+            speakers,
+            tuple(turns),
+            tuple(question for question in questions if not question.adversarial),
+            tuple(question for question in questions if question.adversarial),
+        )
+
 
 @dataclass(frozen=True)
 class ConstructionCase:
@@ -95,6 +115,46 @@ class ConstructionCase:
                     f"{where}, question {question.id!r}, has the evidence {list(positions)}: there"
                     f" are the chunks 0 to {len(self.chunks) - 1}."
                 )
+
+
+@dataclass
+class LoadReport:
+    """What was peculiar in a file that was read all the same, each kind in the order of the file.
+
+    unresolved: (question id, evidence string) where the string, or one id in it, names no turn.
+    without_evidence: ids of questions, abstentions aside, that have none. unwritten: ids of
+    questions that their makers failed to write. unasked: ids of questions without a text or an
+    answer. empty_chunks: (case id, position). undated: (question id, what stands in place of its
+    date). dropped: ids of cases left with nothing to read or to ask. backwards: ids of
+    conversations in which some message is dated before the one ahead of it.
+    """
+
+    unresolved: list[tuple[str, str]] = field(default_factory=list)
+    without_evidence: list[str] = field(default_factory=list)
+    unwritten: list[str] = field(default_factory=list)
+    unasked: list[str] = field(default_factory=list)
+    empty_chunks: list[tuple[str, int]] = field(default_factory=list)
+    undated: list[tuple[str, str]] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    backwards: list[str] = field(default_factory=list)
+
+    def warn(self, path: Path | str) -> None:
+        """Log what there is, a line each."""
+        for name, sentence in _PECULIAR.items():
+            if found := getattr(self, name):
+                logger.warning("%s: %s (first: %s)", path, sentence.format(len(found)), found[0])
+
+
+_PECULIAR: Final = {
+    "unresolved": "dropped {} pieces of evidence that name no turn",
+    "without_evidence": "{} questions name no evidence and are kept",
+    "unwritten": "dropped {} questions that were never written",
+    "unasked": "dropped {} questions without a text or an answer",
+    "empty_chunks": "dropped {} empty chunks",
+    "undated": "left out {} dates that cannot be read",
+    "dropped": "dropped {} cases left with nothing to read or to ask",
+    "backwards": "in {} streams the clock runs backwards; the order of the messages is kept",
+}
 
 
 class TellsAConversation(Protocol):

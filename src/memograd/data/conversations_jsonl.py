@@ -28,7 +28,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
-from memograd.data.record_files import answer_text, field, iso_time, json_lines, typed, write_whole
+from memograd.data.record_files import (
+    answer_text,
+    field,
+    iso_time,
+    json_lines,
+    optional,
+    texts,
+    typed,
+    write_whole,
+)
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.language import is_chinese
@@ -96,7 +105,7 @@ def _parse(record: Any, where: str) -> Conversation:
         session = turn.session
     if not turns:
         raise BadInput(f"{where} has no turns: a conversation needs at least one.")
-    listed = typed(record.get("questions", []), list, f"'questions' in {where}")
+    listed: list[Any] = optional(record, "questions", list, where, [])
     questions = [
         _parse_question(one, f"{identity}/q{place}", turns, f"{where}, questions[{place}]")
         for place, one in enumerate(listed)
@@ -106,43 +115,38 @@ def _parse(record: Any, where: str) -> Conversation:
     times = [*(turn.time for turn in turns.values()), *(one.asked_at for one in questions)]
     if len({time.tzinfo is None for time in times if time}) > 1:
         raise BadInput(f"{where} has times with and without a time zone: write all of one kind.")
-    return Conversation(
-        id=identity,
-        speakers=_speakers(record, list(turns.values()), where),
-        turns=tuple(turns.values()),
-        questions=tuple(one for one in questions if not one.adversarial),
-        adversarial_questions=tuple(one for one in questions if one.adversarial),
-    )
+    speakers = _speakers(record, list(turns.values()), where)
+    return Conversation.asked(identity, speakers, turns.values(), questions)
 
 
 def _parse_turn(record: Any, place: int, session: int, where: str) -> RawTurn:
     _only(record, _TURN_KEYS, where)
     return RawTurn(
-        id=field(record, "id", str, where) if "id" in record else f"t{place + 1}",
+        id=optional(record, "id", str, where, f"t{place + 1}"),
         speaker=field(record, "speaker", str, where),
         text=field(record, "text", str, where),
         time=_time(record, "time", where),
-        session=field(record, "session", int, where) if "session" in record else session,
-        caption=field(record, "caption", str, where) if "caption" in record else None,
+        session=optional(record, "session", int, where, session),
+        caption=optional(record, "caption", str, where, None),
     )
 
 
 def _parse_question(record: Any, name: str, turns: dict[str, RawTurn], where: str) -> Question:
     _only(record, _QUESTION_KEYS, where)
-    adversarial = "adversarial" in record and field(record, "adversarial", bool, where)
-    evidence = _texts(record, "evidence", where)
+    adversarial = optional(record, "adversarial", bool, where, False)
+    evidence = texts(record, "evidence", where)
     for turn_id in evidence:
         if turn_id not in turns:
             raise BadInput(f"'evidence' in {where} names {turn_id!r}, which is the id of no turn.")
     return Question(
-        id=field(record, "id", str, where) if "id" in record else name,
+        id=optional(record, "id", str, where, name),
         text=field(record, "question", str, where).strip(),
         answer=(
             NOT_MENTIONED
             if adversarial and "answer" not in record
             else answer_text(record, "answer", where)
         ),
-        category=field(record, "category", str, where) if "category" in record else CATEGORY,
+        category=optional(record, "category", str, where, CATEGORY),
         evidence=evidence,
         adversarial=adversarial,
         adversarial_answer=(
@@ -151,26 +155,21 @@ def _parse_question(record: Any, name: str, turns: dict[str, RawTurn], where: st
             else None
         ),
         asked_at=_time(record, "asked_at", where),
-        choices=_texts(record, "choices", where),
-        accepted=_texts(record, "accepted", where),
+        choices=texts(record, "choices", where),
+        accepted=texts(record, "accepted", where),
     )
 
 
 def _speakers(record: Any, turns: list[RawTurn], where: str) -> tuple[str, str]:
     """The two that are named, else the first two who speak, else one and the assistant."""
     if "speakers" in record:
-        named = _texts(record, "speakers", where)
+        named = texts(record, "speakers", where)
         if len(named) != 2:
             raise BadInput(f"'speakers' in {where} must be two names, not {len(named)}.")
         return named[0], named[1]
     heard = list(dict.fromkeys(turn.speaker for turn in turns))
     listener = "助手" if is_chinese(" ".join(turn.text for turn in turns)) else "assistant"
     return heard[0], heard[1] if len(heard) > 1 else listener
-
-
-def _texts(record: Any, key: str, where: str) -> tuple[str, ...]:
-    listed = typed(record.get(key, []), list, f"{key!r} in {where}")
-    return tuple(typed(one, str, f"an entry of {key!r} in {where}") for one in listed)
 
 
 def _time(record: Any, key: str, where: str) -> datetime | None:
@@ -201,7 +200,7 @@ def _question_to_json(question: Question, name: str) -> dict[str, Any]:
     if question.id != name:
         record = {"id": question.id, **record}
     record["category"] = question.category
-    optional = {
+    more = {
         "evidence": list(question.evidence),
         "adversarial": question.adversarial,
         "adversarial_answer": question.adversarial_answer,
@@ -209,9 +208,7 @@ def _question_to_json(question: Question, name: str) -> dict[str, Any]:
         "choices": list(question.choices),
         "accepted": list(question.accepted),
     }
-    return record | {
-        key: value for key, value in optional.items() if value not in (None, False, [])
-    }
+    return record | {key: value for key, value in more.items() if value not in (None, False, [])}
 
 
 def load_written_conversations(path: Path | str) -> list[Conversation]:
@@ -247,13 +244,7 @@ def _written_conversation(record: Any, where: str) -> Conversation:
         _written_question(one, turns, f"{identity}/q{number}", f"{where}, question {number}")
         for number, one in enumerate(field(record, "questions", list, where))
     ]
-    return Conversation(
-        id=identity,
-        speakers=(speakers[0], speakers[1]),
-        turns=tuple(turns.values()),
-        questions=tuple(one for one in questions if not one.adversarial),
-        adversarial_questions=tuple(one for one in questions if one.adversarial),
-    )
+    return Conversation.asked(identity, (speakers[0], speakers[1]), turns.values(), questions)
 
 
 def _written_question(

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from memograd.data.conversation import NOT_MENTIONED, Conversation, Question
-from memograd.data.record_files import answer_text, field, read_json, typed, warn_of
+from memograd.data.conversation import NOT_MENTIONED, Conversation, LoadReport, Question
+from memograd.data.record_files import answer_text, field, optional, read_json, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 
@@ -33,31 +32,13 @@ CATEGORIES: Final = {
 DATE_FORMAT: Final = "%I:%M %p on %d %B, %Y"  # 1:56 pm on 8 May, 2023
 
 
-@dataclass(frozen=True)
-class LoadReport:
-    """What was peculiar in a file.
-
-    unresolved: (question id, evidence string) where the string, or one id in it, names no turn.
-    without_evidence: ids of questions that are left with no evidence.
-    """
-
-    unresolved: tuple[tuple[str, str], ...]
-    without_evidence: tuple[str, ...]
-
-
 def load_locomo(path: Path | str) -> list[Conversation]:
     """The conversations of a file; raises BadInput, in one sentence, when it is not in the format.
 
     What `load_locomo_with_report` finds peculiar is logged as warnings.
     """
     conversations, report = load_locomo_with_report(path)
-    warn_of(
-        path,
-        {
-            "dropped {} pieces of evidence that name no turn": report.unresolved,
-            "{} questions name no evidence and are kept": report.without_evidence,
-        },
-    )
+    report.warn(path)
     return conversations
 
 
@@ -68,23 +49,23 @@ def load_locomo_with_report(path: Path | str) -> tuple[list[Conversation], LoadR
 
 def parse_locomo(payload: Any, where: str) -> tuple[list[Conversation], LoadReport]:
     """The conversations in a parsed file; `where` names it in the sentence of a BadInput."""
-    unresolved: list[tuple[str, str]] = []
+    report = LoadReport()
     conversations: dict[str, Conversation] = {}
     for number, record in enumerate(typed(payload, list, where)):
-        conversation = _parse_conversation(record, f"{where}, conversation {number}", unresolved)
+        conversation = _parse_conversation(record, f"{where}, conversation {number}", report)
         if conversation.id in conversations:
             raise BadInput(f"{where} has two conversations with the id {conversation.id!r}.")
         conversations[conversation.id] = conversation
-    without_evidence = (
+    report.without_evidence += [
         question.id
         for conversation in conversations.values()
         for question in (*conversation.questions, *conversation.adversarial_questions)
         if not question.evidence
-    )
-    return list(conversations.values()), LoadReport(tuple(unresolved), tuple(without_evidence))
+    ]
+    return list(conversations.values()), report
 
 
-def _parse_conversation(record: Any, where: str, unresolved: list[tuple[str, str]]) -> Conversation:
+def _parse_conversation(record: Any, where: str, report: LoadReport) -> Conversation:
     identity = field(record, "sample_id", str, where)
     where = f"{where} ({identity})"
     spoken = field(record, "conversation", dict, where)
@@ -102,16 +83,10 @@ def _parse_conversation(record: Any, where: str, unresolved: list[tuple[str, str
                 raise BadInput(f"{where} has two turns with the id {turn.id!r}.")
             turns[turn.id] = turn
     questions = [
-        _parse_question(question, f"{identity}/q{position}", turns, where, unresolved)
+        _parse_question(question, f"{identity}/q{position}", turns, where, report)
         for position, question in enumerate(field(record, "qa", list, where))
     ]
-    return Conversation(
-        id=identity,
-        speakers=speakers,
-        turns=tuple(turns.values()),
-        questions=tuple(question for question in questions if not question.adversarial),
-        adversarial_questions=tuple(question for question in questions if question.adversarial),
-    )
+    return Conversation.asked(identity, speakers, turns.values(), questions)
 
 
 def _session_numbers(spoken: dict[str, Any]) -> Iterable[int]:
@@ -128,16 +103,12 @@ def _parse_turn(record: Any, session: int, time: datetime, where: str) -> RawTur
         text=field(record, "text", str, where),
         time=time,
         session=session,
-        caption=field(record, "blip_caption", str, where) if "blip_caption" in record else None,
+        caption=optional(record, "blip_caption", str, where, None),
     )
 
 
 def _parse_question(
-    record: Any,
-    identity: str,
-    turns: dict[str, RawTurn],
-    where: str,
-    unresolved: list[tuple[str, str]],
+    record: Any, identity: str, turns: dict[str, RawTurn], where: str, report: LoadReport
 ) -> Question:
     where = f"{where}, question {identity}"
     number = field(record, "category", int, where)
@@ -148,7 +119,7 @@ def _parse_question(
     for text in field(record, "evidence", list, where):
         ids = _evidence_ids(typed(text, str, f"the evidence of {where}"))
         evidence += [turn_id for turn_id in ids if turn_id in turns]
-        unresolved += [(identity, text) for turn_id in ids or [""] if turn_id not in turns]
+        report.unresolved += [(identity, text) for turn_id in ids or [""] if turn_id not in turns]
     return Question(
         id=identity,
         text=field(record, "question", str, where).strip(),

@@ -17,13 +17,12 @@ ends in `_abs` has no answer in its history.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from memograd.data.conversation import Conversation, Question
-from memograd.data.record_files import answer_text, field, moment, read_json, typed, warn_of
+from memograd.data.conversation import Conversation, LoadReport, Question
+from memograd.data.record_files import answer_text, field, moment, read_json, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 
@@ -33,29 +32,17 @@ DATE_PATTERN: Final = r"(\d+)/(\d+)/(\d+) \(\w+\) (\d+):(\d+)"
 DATE_EXAMPLE: Final = "2023/05/30 (Tue) 23:40"
 
 
-@dataclass(frozen=True)
-class LongMemEvalReport:
-    """What was peculiar in a file.
-
-    without_evidence: ids of questions, abstentions aside, of which no message is marked.
-    """
-
-    without_evidence: tuple[str, ...]
-
-
 def load_longmemeval(path: Path | str) -> list[Conversation]:
     """One conversation a question; raises BadInput, in one sentence, when it is not in the format.
 
     What `load_longmemeval_with_report` finds peculiar is logged as a warning.
     """
     conversations, report = load_longmemeval_with_report(path)
-    warn_of(path, {"{} questions mark no evidence and are kept": report.without_evidence})
+    report.warn(path)
     return conversations
 
 
-def load_longmemeval_with_report(
-    path: Path | str,
-) -> tuple[list[Conversation], LongMemEvalReport]:
+def load_longmemeval_with_report(path: Path | str) -> tuple[list[Conversation], LoadReport]:
     """The conversations of a file, and what was peculiar in it."""
     where = str(path)
     conversations: dict[str, Conversation] = {}
@@ -64,13 +51,13 @@ def load_longmemeval_with_report(
         if conversation.id in conversations:
             raise BadInput(f"{where} has two questions with the id {conversation.id!r}.")
         conversations[conversation.id] = conversation
-    without_evidence = tuple(
+    without_evidence = [
         question.id
         for conversation in conversations.values()
         for question in conversation.questions
         if not question.evidence
-    )
-    return list(conversations.values()), LongMemEvalReport(without_evidence)
+    ]
+    return list(conversations.values()), LoadReport(without_evidence=without_evidence)
 
 
 def _parse_record(record: Any, where: str) -> Conversation:
@@ -98,14 +85,13 @@ def _parse_record(record: Any, where: str) -> Conversation:
             turns[turn.id] = turn
             if "has_answer" in message and field(message, "has_answer", bool, here):
                 evidence.append(turn.id)
-    adversarial = identity.endswith(ABSTENTION)
     question = Question(
         id=f"{identity}/q0",
         text=field(record, "question", str, where).strip(),
         answer=answer_text(record, "answer", where),
         category=field(record, "question_type", str, where),
         evidence=tuple(evidence),
-        adversarial=adversarial,
+        adversarial=identity.endswith(ABSTENTION),
         asked_at=moment(
             field(record, "question_date", str, where),
             DATE_PATTERN,
@@ -113,13 +99,7 @@ def _parse_record(record: Any, where: str) -> Conversation:
             DATE_EXAMPLE,
         ),
     )
-    return Conversation(
-        id=identity,
-        speakers=(ROLES[0], ROLES[1]),
-        turns=tuple(turns.values()),
-        questions=() if adversarial else (question,),
-        adversarial_questions=(question,) if adversarial else (),
-    )
+    return Conversation.asked(identity, (ROLES[0], ROLES[1]), turns.values(), [question])
 
 
 def _sessions(record: Any, where: str) -> list[tuple[str, datetime, list[Any]]]:

@@ -13,27 +13,13 @@ never in silence; anything else out of the ordinary is BadInput.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from memograd.data.conversation import ConstructionCase, Question
-from memograd.data.record_files import answer_texts, decoded, field, read_rows, typed, warn_of
+from memograd.data.conversation import ConstructionCase, LoadReport, Question
+from memograd.data.record_files import answer_texts, decoded, field, read_rows, typed
 
 COLUMNS: Final = ("data_source", "chunks", "questions_and_answers")
-
-
-@dataclass(frozen=True)
-class MemAlphaReport:
-    """What was dropped from a file.
-
-    unasked: ids of questions without a text or without an answer. empty_chunks: (case id, position
-    in the file's list). dropped: ids of cases that were left with no chunk or no question.
-    """
-
-    unasked: tuple[str, ...]
-    empty_chunks: tuple[tuple[str, int], ...]
-    dropped: tuple[str, ...]
 
 
 def load_mem_alpha(path: Path | str) -> list[ConstructionCase]:
@@ -42,50 +28,41 @@ def load_mem_alpha(path: Path | str) -> list[ConstructionCase]:
     What `load_mem_alpha_with_report` drops is logged as warnings.
     """
     cases, report = load_mem_alpha_with_report(path)
-    warn_of(
-        path,
-        {
-            "dropped {} questions without a text or an answer": report.unasked,
-            "dropped {} empty chunks": report.empty_chunks,
-            "dropped {} cases left with no chunk or no question": report.dropped,
-        },
-    )
+    report.warn(path)
     return cases
 
 
-def load_mem_alpha_with_report(path: Path | str) -> tuple[list[ConstructionCase], MemAlphaReport]:
+def load_mem_alpha_with_report(path: Path | str) -> tuple[list[ConstructionCase], LoadReport]:
     """The cases of a file, and what was dropped from it."""
     path = Path(path)
     cases: list[ConstructionCase] = []
-    unasked: list[str] = []
-    empty: list[tuple[str, int]] = []
-    dropped: list[str] = []
+    report = LoadReport()
     for number, row in enumerate(read_rows(path, COLUMNS, "Mem-alpha")):
         where, identity = f"{path}, row {number}", f"{path.stem}/{number}"
         source = field(row, "data_source", str, where)
-        chunks = _chunks(row, where, identity, empty)
-        questions = _questions(row, where, identity, source, unasked)
+        chunks = _chunks(row, where, identity, report)
+        questions = _questions(row, where, identity, source, report)
         if chunks and questions:
             cases.append(ConstructionCase(identity, source, chunks, questions))
         else:
-            dropped.append(identity)
-    return cases, MemAlphaReport(tuple(unasked), tuple(empty), tuple(dropped))
+            report.dropped.append(identity)
+    return cases, report
 
 
-def _chunks(
-    row: dict[str, Any], where: str, identity: str, empty: list[tuple[str, int]]
-) -> tuple[str, ...]:
+def _chunks(row: dict[str, Any], where: str, identity: str, report: LoadReport) -> tuple[str, ...]:
     here = f"'chunks' in {where}"
     listed = [
         typed(chunk, str, f"chunk {place} in {where}")
         for place, chunk in enumerate(typed(decoded(row["chunks"], here), list, here))
     ]
-    empty += [(identity, place) for place, chunk in enumerate(listed) if not chunk.strip()]
+    report.empty_chunks += [
+        (identity, place) for place, chunk in enumerate(listed) if not chunk.strip()
+    ]
     return tuple(chunk for chunk in listed if chunk.strip())
 
 
 def _questions(
-    row: dict[str, Any], where: str, identity: str, source: str, unasked: list[str]
+    row: dict[str, Any], where: str, identity: str, source: str, report: LoadReport
 ) -> tuple[Question, ...]:
     here = f"'questions_and_answers' in {where}"
     questions = []
@@ -105,5 +82,5 @@ def _questions(
                 )
             )
         else:
-            unasked.append(f"{identity}/q{place}")
+            report.unasked.append(f"{identity}/q{place}")
     return tuple(questions)

@@ -17,13 +17,12 @@ is the messages' order and not their times.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from memograd.data.conversation import Conversation, Question
-from memograd.data.record_files import field, moment, read_json, typed, warn_of
+from memograd.data.conversation import Conversation, LoadReport, Question
+from memograd.data.record_files import field, moment, read_json, typed
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 
@@ -33,57 +32,35 @@ DATE_PATTERN: Final = r"(\d+)年(\d+)月(\d+)日 周[一二三四五六日] (\d+
 DATE_EXAMPLE: Final = "2024年04月01日 周一 08:39"
 
 
-@dataclass(frozen=True)
-class MemDailyReport:
-    """What was peculiar in a file.
-
-    failed: ids of questions that were never written, and so dropped. backwards: ids of the
-    conversations in which some message is dated before the one ahead of it.
-    """
-
-    failed: tuple[str, ...]
-    backwards: tuple[str, ...]
-
-
 def load_memdaily(path: Path | str) -> list[Conversation]:
     """One conversation a stream; raises BadInput, in one sentence, when it is not in the format.
 
     What `load_memdaily_with_report` finds peculiar is logged as warnings.
     """
     conversations, report = load_memdaily_with_report(path)
-    warn_of(
-        path,
-        {
-            "dropped {} questions that were never written": report.failed,
-            "in {} streams the clock runs backwards; the order of the messages is kept": (
-                report.backwards
-            ),
-        },
-    )
+    report.warn(path)
     return conversations
 
 
-def load_memdaily_with_report(path: Path | str) -> tuple[list[Conversation], MemDailyReport]:
+def load_memdaily_with_report(path: Path | str) -> tuple[list[Conversation], LoadReport]:
     """The conversations of a file, and what was peculiar in it."""
     path = Path(path)
     name = path.name.split(".")[0]
     category = re.sub(r"^\d+_|_[^_]+$", "", name)
     conversations: dict[str, Conversation] = {}
-    failed: list[str] = []
+    report = LoadReport()
     for number, record in enumerate(typed(read_json(path, "MemDaily"), list, str(path))):
         where = f"{path}, stream {number}"
         identity = f"{name}/{field(record, 'tid', int, where)}"
         if identity in conversations:
             raise BadInput(f"{path} has two streams with the id {identity!r}.")
-        conversations[identity] = _parse_stream(record, identity, category, where, failed)
-    backwards = tuple(
-        conversation.id for conversation in conversations.values() if _backwards(conversation)
-    )
-    return list(conversations.values()), MemDailyReport(tuple(failed), backwards)
+        conversations[identity] = _parse_stream(record, identity, category, where, report)
+    report.backwards += [one.id for one in conversations.values() if _backwards(one)]
+    return list(conversations.values()), report
 
 
 def _parse_stream(
-    record: Any, identity: str, category: str, where: str, failed: list[str]
+    record: Any, identity: str, category: str, where: str, report: LoadReport
 ) -> Conversation:
     turns: dict[int, RawTurn] = {}
     days: dict[date, int] = {}
@@ -105,16 +82,10 @@ def _parse_stream(
         here = f"{where}, question {number}"
         question_id = f"{identity}/q{number}"
         if field(asked, "question", str, here) == FAILED:
-            failed.append(question_id)
+            report.unwritten.append(question_id)
         else:
             questions.append(_parse_question(asked, question_id, category, turns, here))
-    return Conversation(
-        id=identity,
-        speakers=(SPEAKERS[0], SPEAKERS[1]),
-        turns=tuple(turns.values()),
-        questions=tuple(questions),
-        adversarial_questions=(),
-    )
+    return Conversation.asked(identity, (SPEAKERS[0], SPEAKERS[1]), turns.values(), questions)
 
 
 def _parse_question(

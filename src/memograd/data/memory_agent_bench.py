@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from memograd.data.conversation import ConstructionCase, Question
+from memograd.data.conversation import ConstructionCase, LoadReport, Question
 from memograd.data.longmemeval import ABSTENTION, DATE_EXAMPLE, DATE_PATTERN
 from memograd.data.record_files import (
     answer_texts,
@@ -31,25 +30,11 @@ from memograd.data.record_files import (
     moment,
     read_rows,
     typed,
-    warn_of,
 )
 from memograd.errors import BadInput
 
 COLUMNS: Final = ("context", "questions", "answers", "metadata")
 CHUNK_TOKENS: Final = 4096  # a common size for this benchmark
-
-
-@dataclass(frozen=True)
-class MemoryAgentBenchReport:
-    """What was dropped from a file.
-
-    unasked: ids of questions without a text or without an answer. undated: (question id, what
-    stands in place of its date). dropped: ids of cases left with no question.
-    """
-
-    unasked: tuple[str, ...]
-    undated: tuple[tuple[str, str], ...]
-    dropped: tuple[str, ...]
 
 
 def load_memory_agent_bench(
@@ -61,40 +46,31 @@ def load_memory_agent_bench(
     `load_memory_agent_bench_with_report` drops is logged as warnings.
     """
     cases, report = load_memory_agent_bench_with_report(path, chunk_tokens=chunk_tokens)
-    warn_of(
-        path,
-        {
-            "dropped {} questions without a text or an answer": report.unasked,
-            "left out {} dates that cannot be read": report.undated,
-            "dropped {} cases left with no question": report.dropped,
-        },
-    )
+    report.warn(path)
     return cases
 
 
 def load_memory_agent_bench_with_report(
     path: Path | str, *, chunk_tokens: int = CHUNK_TOKENS
-) -> tuple[list[ConstructionCase], MemoryAgentBenchReport]:
+) -> tuple[list[ConstructionCase], LoadReport]:
     """The cases of a file, and what was dropped from it."""
     path = Path(path)
     skill = path.name.split("-")[0].removesuffix(".parquet")
     cases: list[ConstructionCase] = []
-    unasked: list[str] = []
-    undated: list[tuple[str, str]] = []
-    dropped: list[str] = []
+    report = LoadReport()
     for number, row in enumerate(read_rows(path, COLUMNS, "MemoryAgentBench")):
         where, identity = f"{path}, row {number}", f"{skill}/{number}"
         here = f"'metadata' in {where}"
         metadata = typed(decoded(row["metadata"], here), dict, here)
         source = field(metadata, "source", str, here)
         chunks = text_chunks(field(row, "context", str, where), chunk_tokens)
-        questions = _questions(row, metadata, source, identity, where, unasked, undated)
+        questions = _questions(row, metadata, source, identity, where, report)
         if questions:
             filled = tuple(chunk for chunk in chunks if chunk.strip())
             cases.append(ConstructionCase(identity, source, filled, questions))
         else:
-            dropped.append(identity)
-    return cases, MemoryAgentBenchReport(tuple(unasked), tuple(undated), tuple(dropped))
+            report.dropped.append(identity)
+    return cases, report
 
 
 def _questions(
@@ -103,8 +79,7 @@ def _questions(
     source: str,
     identity: str,
     where: str,
-    unasked: list[str],
-    undated: list[tuple[str, str]],
+    report: LoadReport,
 ) -> tuple[Question, ...]:
     asked = field(row, "questions", list, where)
     answers = field(row, "answers", list, where)
@@ -122,7 +97,7 @@ def _questions(
         said = typed(text, str, here).strip()
         texts = answer_texts({"answers": right}, "answers", here)
         if not said or not texts:
-            unasked.append(question_id)
+            report.unasked.append(question_id)
             continue
         questions.append(
             Question(
@@ -132,7 +107,7 @@ def _questions(
                 category=kinds[place] or source,
                 evidence=(),
                 adversarial=(names[place] or "").endswith(ABSTENTION),
-                asked_at=_date(dates[place], question_id, undated),
+                asked_at=_date(dates[place], question_id, report),
                 accepted=texts[1:],
             )
         )
@@ -149,13 +124,13 @@ def _column(metadata: dict[str, Any], key: str, length: int, where: str) -> list
     return listed or [None] * length
 
 
-def _date(text: str | None, question_id: str, undated: list[tuple[str, str]]) -> datetime | None:
+def _date(text: str | None, question_id: str, report: LoadReport) -> datetime | None:
     if not text:
         return None
     try:
         return moment(text, DATE_PATTERN, question_id, DATE_EXAMPLE)
     except BadInput:
-        undated.append((question_id, text))  # the question stands without it
+        report.undated.append((question_id, text))  # the question stands without it
         return None
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import logging
 import os
 import re
 import zlib
@@ -23,8 +22,8 @@ from typing import Any, Final, TypeVar
 
 from memograd.errors import BadInput
 
-logger = logging.getLogger(__name__)
 T = TypeVar("T")
+D = TypeVar("D")
 TIME_EXAMPLE: Final = "2024-05-07T18:30"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -95,6 +94,17 @@ def field(record: Any, key: str, kind: type[T], where: str) -> T:
     if key not in record:
         raise BadInput(f"{where} has no {key!r}: is the file in another format?")
     return typed(record[key], kind, f"{key!r} in {where}")
+
+
+def optional(record: Any, key: str, kind: type[T], where: str, default: D) -> T | D:
+    """The same, or the default where there is no such key."""
+    return field(record, key, kind, where) if key in typed(record, dict, where) else default
+
+
+def texts(record: Any, key: str, where: str, *, needed: bool = False) -> tuple[str, ...]:
+    """A list of texts; none where there is no such key, unless it is needed."""
+    listed: list[Any] = field(record, key, list, where) if needed or key in record else []
+    return tuple(typed(one, str, f"an entry of {key!r} in {where}") for one in listed)
 
 
 def typed(value: Any, kind: type[T], where: str) -> T:
@@ -199,16 +209,6 @@ def decoded(value: Any, where: str) -> Any:
         return parsed(value)
     except ValueError as error:
         raise BadInput(f"{where} is not valid JSON ({error}): fetch the file again.") from None
-
-
-def warn_of(path: Path | str, peculiar: Mapping[str, Sequence[object]]) -> None:
-    """Log what is peculiar in a file that was read all the same.
-
-    peculiar: by the sentence, with `{}` for how many, what it is said of.
-    """
-    for sentence, found in peculiar.items():
-        if found:
-            logger.warning("%s: %s (first: %s)", path, sentence.format(len(found)), found[0])
 
 
 def as_lines(records: Iterable[Mapping[str, Any]]) -> str:

@@ -51,13 +51,23 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
+Interval = tuple[float, float, float]
+"""Mean, low, high."""
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Mean of `values` [n] with its interval; raises as `bootstrap_interval` does."""
+    low, high = bootstrap_interval(values)
+    return sum(values) / len(values), low, high
+
+
 def paired_bootstrap_difference(
     before: Sequence[float],
     after: Sequence[float],
     *,
     resamples: int = 2000,
     seed: int = 0,
-) -> tuple[float, float, float]:
+) -> Interval:
     """Mean of `after - before` over the same questions with its interval, as (mean, low, high).
 
     Raises:
@@ -124,7 +134,7 @@ def clustered_interval(
     return float(low), float(high)
 
 
-def written_interval(estimate: tuple[float, float, float], sign: str = "") -> str:
+def written_interval(estimate: Interval, sign: str = "") -> str:
     """`0.421 [0.390, 0.452]` of mean, low and high; `sign="+"` writes it where it is due."""
     mean, low, high = (format(value, f"{sign}.3f") for value in estimate)
     return f"{mean} [{low}, {high}]"

@@ -9,6 +9,7 @@ Invariant: what was put is in the file, whole, before `put` returns, and is neve
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,9 @@ def _append(path: Path, line: bytes) -> None:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{path}.lock"), open(path, "a+b") as file:
-        file.seek(0)
-        whole = file.read()
-        file.truncate(whole.rfind(b"\n") + 1)
+        end = file.seek(0, os.SEEK_END)
+        file.seek(max(0, end - 1))
+        if end and file.read(1) != b"\n":
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
         file.write(line)

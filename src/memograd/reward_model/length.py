@@ -40,9 +40,10 @@ class LengthControl:
         (folder / LENGTH_FILE).write_text(text, encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> LengthControl | None:
-        """What `save` wrote into `folder`; None if nothing is there."""
-        path = folder / LENGTH_FILE
+    def of(cls, model: Path) -> LengthControl | None:
+        """That of a saved model, which a checkpoint's run holds; None if nobody fitted one."""
+        in_run = (model.parent / "run.json").is_file()
+        path = (model.parent if in_run else model) / LENGTH_FILE
         if not path.is_file():
             return None
         try:

@@ -234,9 +234,8 @@ class RewardModel:
         """
         folder = Path(place).expanduser()
         if (folder / "run.json").is_file():
-            folder = _latest_checkpoint(folder)
-        in_run = (folder.parent / "run.json").is_file()
-        length_control = LengthControl.load(folder.parent if in_run else folder)
+            folder = latest_checkpoint(folder)
+        length_control = LengthControl.of(folder)
         card = _card(folder)
         where = choose_device(device)
         if card is None:
@@ -395,7 +394,8 @@ def _chat(text: str) -> tuple[Message, ...]:
     return (Message(role="user", content=text),)
 
 
-def _latest_checkpoint(folder: Path) -> Path:
+def latest_checkpoint(folder: Path) -> Path:
+    """The last complete checkpoint of a reward model's run; BadInput where there is none."""
     run = RunFolder.open(folder)
     if run.task != "reward-model":
         raise BadInput(f"{folder} is a run of {run.task or 'another task'}, not of a reward model.")

@@ -23,7 +23,6 @@ the rollouts in it; never a 0.
 from __future__ import annotations
 
 import inspect
-import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +35,7 @@ from pydantic import BaseModel, ValidationError
 from memograd.errors import BadInput, MemogradError
 from memograd.reward_model import api
 from memograd.reward_model.api import Item, Prompt, Scorer
-from memograd.reward_model.length import LENGTH_FILE, controlled
+from memograd.reward_model.length import LENGTH_FILE, LengthControl, controlled
 from memograd.reward_model.server import API_KEY_VARIABLE
 from memograd.rewards.compose import RewardFunction
 
@@ -115,16 +114,12 @@ def _check_folder(path: str, length_control: bool) -> None:
             )
         return
     if (folder / "run.json").is_file():
-        try:
-            task = json.loads((folder / "run.json").read_bytes()).get("task")
-        except (ValueError, AttributeError) as error:
-            raise BadInput(f"{folder / 'run.json'} is damaged ({error}).") from error
-        if task != "reward-model":
-            raise BadInput(f"{path} is a run of {task or 'another task'}, not of a reward model.")
+        from memograd.reward_model.model import latest_checkpoint
+
+        folder = latest_checkpoint(folder)
     elif not (folder / "config.json").is_file() and not (folder / "reward_model.json").is_file():
         raise BadInput(f"{path} holds no reward model; give a run folder or a saved model.")
-    fits = [place / LENGTH_FILE for place in (folder, folder.parent)]
-    if length_control and not any(fit.is_file() for fit in fits):
+    if length_control and LengthControl.of(folder) is None:
         raise BadInput(
             f"{path} has no fitted price of length ({LENGTH_FILE}); give length_slope=NUMBER."
         )

@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import math
+from collections import deque
 from collections.abc import AsyncIterator, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+REMEMBERED = 1000  # batches; a server runs for months
 API_KEY_VARIABLE = "MEMOGRAD_REWARD_MODEL_KEY"
 """Environment variable that holds the key, for the server and for whoever asks it."""
 
@@ -220,7 +222,7 @@ class JoiningScorer:
     """An asynchronous front of a scorer; use it within `running()`.
 
     max_batch: answers of one forward, at most (one request is never cut). max_waiting: answers that
-    may wait; a request beyond them raises `Busy`. batches: sizes of the batches scored so far.
+    may wait; a request beyond them raises `Busy`. batches: sizes of the last batches scored.
     """
 
     def __init__(self, scorer: Scorer, *, max_batch: int = 64, max_waiting: int = 4096) -> None:
@@ -229,7 +231,7 @@ class JoiningScorer:
         self._max_waiting = max_waiting
         self._waiting: list[_Waiting] = []
         self._arrived = asyncio.Event()
-        self.batches: list[int] = []
+        self.batches: deque[int] = deque(maxlen=REMEMBERED)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

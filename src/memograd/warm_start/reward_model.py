@@ -63,8 +63,6 @@ def train_reward_model(config: RewardModelSettings) -> Path:
     made.
     """
     config, out = begin(config)
-    if config.eval_data is not None:
-        config = config.model_copy(update={"eval_data": config.eval_data.resolve()})
     assert config.data is not None  # the settings hold that
     split = read_split(config.data, config.eval_data, config.eval_fraction, config.string_prompts)
     if config.adapter is not None:

@@ -32,6 +32,7 @@ from memograd.policy.language_model import LanguageModel
 from memograd.policy.loading import quiet_libraries
 from memograd.tasks.base.policy import settings_with_adapter
 from memograd.tasks.base.progress import console, training_progress
+from memograd.tasks.base.recipe import located
 from memograd.warm_start.rows import Rows
 from memograd.warm_start.settings import WarmStartSettings
 
@@ -102,9 +103,7 @@ def begin(config: S) -> tuple[S, Path]:
     out = config.out or unnamed(config.recipe)
     RunFolder.check_free(out)
     config = settings_with_adapter(config, config.recipe)
-    model = str(Path(config.model).resolve()) if Path(config.model).is_dir() else config.model
-    data = config.data.resolve() if config.data else None
-    return config.model_copy(update={"model": model, "data": data}), out
+    return located(config), out
 
 
 def open_policy(config: WarmStartSettings) -> LanguageModel:

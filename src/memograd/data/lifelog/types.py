@@ -22,7 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from memograd.data.conversation import Conversation, Question
-from memograd.data.record_files import as_lines, field, iso_time, json_lines, typed, write_whole
+from memograd.data.record_files import (
+    as_lines,
+    field,
+    iso_time,
+    json_lines,
+    optional,
+    texts,
+    write_whole,
+)
 from memograd.errors import BadInput
 from memograd.memory import RawTurn
 from memograd.memory.records.operations import OpKind
@@ -120,13 +128,7 @@ class Lifelog:
     def conversation(self) -> Conversation:
         """The same as a conversation with questions, as every other task takes it."""
         asked = [probe.question for probe in self.probes]
-        return Conversation(
-            self.id,
-            self.speakers,
-            self.turns,
-            tuple(question for question in asked if not question.adversarial),
-            tuple(question for question in asked if question.adversarial),
-        )
+        return Conversation.asked(self.id, self.speakers, self.turns, asked)
 
 
 UNDATED = datetime(2000, 1, 1)  # where no turn of a conversation has a time
@@ -254,7 +256,7 @@ def _log_from_json(record: Any, where: str) -> Lifelog:
     language = field(record, "language", str, where)
     if language not in LANGUAGES:
         raise BadInput(f"{where} has the language {language!r}: it must be en or zh.")
-    speakers = _texts(record, "speakers", where)
+    speakers = texts(record, "speakers", where, needed=True)
     if len(speakers) != 2:
         raise BadInput(f"{where} has {len(speakers)} speakers: there must be two.")
     parts: dict[str, list[Any]] = {
@@ -315,8 +317,8 @@ def _statement(record: Any, where: str) -> ToldStatement:
         text=field(record, "text", str, where),
         told_at=iso_time(record, "told_at", where),
         gold=_gold(record["gold"], where) if "gold" in record else None,
-        retracts=field(record, "retracts", bool, where) if "retracts" in record else False,
-        subject=field(record, "subject", str, where) if "subject" in record else "",
+        retracts=optional(record, "retracts", bool, where, False),
+        subject=optional(record, "subject", str, where, ""),
     )
 
 
@@ -324,7 +326,7 @@ def _gold(record: Any, where: str) -> GoldOp:
     kind = field(record, "kind", str, f"the gold operation of {where}")
     if kind not in OpKind.__members__:
         raise BadInput(f"{where} has the gold operation {kind!r}: {', '.join(OpKind)} are known.")
-    target = field(record, "target", str, where) if "target" in record else None
+    target = optional(record, "target", str, where, None)
     if target is None and kind in (OpKind.UPDATE, OpKind.DELETE):
         raise BadInput(f"{where} has the gold operation {kind} without a target: say of what.")
     return GoldOp(OpKind(kind), target)
@@ -336,22 +338,14 @@ def _probe(record: Any, where: str) -> Probe:
         text=field(record, "question", str, where),
         answer=field(record, "answer", str, where),
         category=field(record, "category", str, where),
-        evidence=_texts(record, "evidence", where),
-        adversarial=field(record, "adversarial", bool, where) if "adversarial" in record else False,
-        adversarial_answer=(
-            field(record, "adversarial_answer", str, where)
-            if "adversarial_answer" in record
-            else None
-        ),
+        evidence=texts(record, "evidence", where, needed=True),
+        adversarial=optional(record, "adversarial", bool, where, False),
+        adversarial_answer=optional(record, "adversarial_answer", str, where, None),
         asked_at=iso_time(record, "asked_at", where),
-        choices=_texts(record, "choices", where) if "choices" in record else (),
-        accepted=_texts(record, "accepted", where) if "accepted" in record else (),
+        choices=texts(record, "choices", where),
+        accepted=texts(record, "accepted", where),
     )
-    return Probe(question, _texts(record, "needed", where), _texts(record, "misleading", where))
-
-
-def _texts(record: Any, key: str, where: str) -> tuple[str, ...]:
-    return tuple(
-        typed(one, str, f"an entry of {key!r} in {where}")
-        for one in field(record, key, list, where)
+    needed, misleading = (
+        texts(record, key, where, needed=True) for key in ("needed", "misleading")
     )
+    return Probe(question, needed, misleading)

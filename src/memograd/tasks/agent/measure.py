@@ -19,7 +19,7 @@ from memograd.grpo.batch import reward_rollouts
 from memograd.rewards import WeightedReward
 from memograd.rollout.episode import episode_metrics
 from memograd.rollout.types import Rollout, Scenario
-from memograd.tasks.base.progress import console
+from memograd.tasks.base.progress import console, counting_progress
 from memograd.tasks.base.recipe import HeldOut
 from memograd.tasks.text.measure import MeasuredRows, report
 
@@ -39,6 +39,23 @@ def measured(
     table = reward_rollouts(rewards, list(zip(scenarios, rollouts, strict=True)))
     said = ["\n".join(f"[{m['role']}] {m['content']}" for m in one.attempt) for one in rollouts]
     return MeasuredEpisodes(MeasuredRows(said, table), episode_metrics(rollouts))
+
+
+def play_in_batches(
+    scenarios: Sequence[Scenario],
+    size: int,
+    label: str,
+    attempt: Callable[[Sequence[Scenario], Sequence[Sequence[str]]], Sequence[Sequence[Rollout]]],
+) -> list[Rollout]:
+    """One attempt at each scenario, so many at once; `attempt` gets them and rollouts' ids."""
+    rollouts: list[Rollout] = []
+    with counting_progress(f"playing, {label}", total=len(scenarios)) as on_progress:
+        for first in range(0, len(scenarios), size):
+            chosen = scenarios[first : first + size]
+            names = [[f"evaluation {scenario.id}"] for scenario in chosen]
+            rollouts += [rollout for (rollout,) in attempt(chosen, names)]
+            on_progress(len(rollouts))
+    return rollouts
 
 
 def report_episodes(

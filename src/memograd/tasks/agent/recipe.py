@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from memograd.config import TrainConfig
 from memograd.errors import RAISED_BY_USERS, BadInput
@@ -29,11 +29,7 @@ from memograd.grpo import RunFolder
 from memograd.grpo.drawing import Episodes
 from memograd.grpo.run_state import seed_everything
 from memograd.policy.model_policy import ModelPolicy
-from memograd.rewards import (
-    ENVIRONMENT,
-    ENVIRONMENT_COLUMN,
-    with_absolute_files,
-)
+from memograd.rewards import ENVIRONMENT, ENVIRONMENT_COLUMN
 from memograd.rewards.spec import split_entries
 from memograd.rewards.user_code import function_of, load_file, load_module, needed_columns
 from memograd.rollout.chat_ids import ChatIds
@@ -41,18 +37,22 @@ from memograd.rollout.environment import EnvironmentFactory, EnvironmentTask, de
 from memograd.rollout.episode import Limits, ToolSchema
 from memograd.rollout.lockstep import run_in_lockstep
 from memograd.rollout.tool_calls import read_template, use_tool_template
-from memograd.rollout.types import Message, Rollout
-from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
+from memograd.rollout.types import Message, Rollout, Scenario
+from memograd.tasks.agent.measure import (
+    MeasuredEpisodes,
+    held_out_episodes,
+    measured,
+    play_in_batches,
+)
 from memograd.tasks.agent.settings import AgentTrainConfig
 from memograd.tasks.base.policy import load_policy, room_for_prompt
-from memograd.tasks.base.progress import console, counting_progress
+from memograd.tasks.base.progress import console
 from memograd.tasks.base.recipe import (
     Job,
     Recipe,
     located,
     parse_rewards,
     policy_job,
-    with_section,
 )
 from memograd.tasks.text.measure import describe_dropped, describe_rewards
 from memograd.tasks.text.recipe import TextJob, rewards_of_rows, short_enough
@@ -60,8 +60,6 @@ from memograd.tasks.text.rows import (
     TextRow,
     told_apart,
 )
-
-C = TypeVar("C", bound=TrainConfig)
 
 
 @dataclass(frozen=True)
@@ -89,25 +87,23 @@ class AgentJob(TextJob):
 
     def play(self, config: TrainConfig, label: str) -> list[Rollout]:
         """One greedy episode of every held-out row."""
+
+        def attempt(
+            chosen: Sequence[Scenario], names: Sequence[Sequence[str]]
+        ) -> Sequence[Sequence[Rollout]]:
+            return run_in_lockstep(
+                self.policy.in_turns(),
+                self.chat,
+                [self.task.episodes(scenario, 1) for scenario in chosen],
+                rollout_ids=names,
+                limits=self.limits.within(self.policy.context_length),
+                temperature=0.0,
+                max_completion_length=config.max_completion_length,
+                generator=None,
+            )
+
         seed_everything(config.seed)
-        rollouts: list[Rollout] = []
-        total = len(self.evaluation)
-        with counting_progress(f"playing, {label}", total=total) as on_progress:
-            for first in range(0, total, config.eval_batch_size):
-                chosen = self.evaluation[first : first + config.eval_batch_size]
-                played = run_in_lockstep(
-                    self.policy.in_turns(),
-                    self.chat,
-                    [self.task.episodes(scenario, 1) for scenario in chosen],
-                    rollout_ids=[[f"evaluation {scenario.id}"] for scenario in chosen],
-                    limits=self.limits.within(self.policy.context_length),
-                    temperature=0.0,
-                    max_completion_length=config.max_completion_length,
-                    generator=None,
-                )
-                rollouts += [rollout for (rollout,) in played]
-                on_progress(len(rollouts))
-        return rollouts
+        return play_in_batches(self.evaluation, config.eval_batch_size, label, attempt)
 
 
 def settled(config: AgentTrainConfig) -> AgentTrainConfig:
@@ -116,17 +112,10 @@ def settled(config: AgentTrainConfig) -> AgentTrainConfig:
     Raises:
         BadInput: nothing would reward the agent.
     """
-    config = located_episodes(config)
+    config = located(config)
     if config.resume is not None or config.episodes.environment is None:
         return config
     return config.model_copy(update={"rewards": _rewards(config)})
-
-
-def located_episodes(config: C) -> C:
-    """The given settings with every path absolute, those of the episodes too."""
-    return with_section(
-        located(config), "episodes", environment=with_absolute_files, chat_template=Path.resolve
-    )
 
 
 def prepare(config: AgentTrainConfig, checkpoint: Path | None) -> AgentJob:

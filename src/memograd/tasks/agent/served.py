@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError, need_packages
@@ -31,21 +31,19 @@ from memograd.grpo.drawing import Attempts
 from memograd.policy.model_policy import ModelPolicy
 from memograd.rewards import ENVIRONMENT_COLUMN, WeightedReward, needed_columns
 from memograd.rewards.compose import environment
-from memograd.rewards.spec import with_absolute_files
 from memograd.rollout.episode import episode_metrics
 from memograd.rollout.tool_calls import read_template
 from memograd.rollout.types import Rollout, Scenario
-from memograd.tasks.agent.measure import MeasuredEpisodes, held_out_episodes, measured
-from memograd.tasks.agent.recipe import located_episodes
+from memograd.tasks.agent.measure import (
+    MeasuredEpisodes,
+    held_out_episodes,
+    measured,
+    play_in_batches,
+)
 from memograd.tasks.agent.settings import ServedTrainConfig
 from memograd.tasks.base.policy import load_policy
-from memograd.tasks.base.progress import console, counting_progress
-from memograd.tasks.base.recipe import (
-    Job,
-    Recipe,
-    policy_job,
-    with_section,
-)
+from memograd.tasks.base.progress import console
+from memograd.tasks.base.recipe import Job, Recipe, located, policy_job
 from memograd.tasks.text.measure import describe_rewards
 from memograd.tasks.text.recipe import rewards_of_rows
 from memograd.tasks.text.rows import TextRow, told_apart
@@ -53,11 +51,7 @@ from memograd.tasks.text.rows import TextRow, told_apart
 if TYPE_CHECKING:
     from memograd.gateway.drawing import ServedAgent
 
-
-C = TypeVar("C", bound=TrainConfig)
-
 TRACES = "traces.db"
-PROGRAM = "exec:"
 
 
 class Serving:
@@ -128,16 +122,8 @@ class Serving:
         import torch
 
         generator = torch.Generator().manual_seed(self._config.seed)
-        size = self._config.eval_batch_size
-        rollouts: list[Rollout] = []
-        with counting_progress(f"playing, {label}", total=len(scenarios)) as on_progress:
-            for start in range(0, len(scenarios), size):
-                chosen = scenarios[start : start + size]
-                names = [[f"evaluation {scenario.id}"] for scenario in chosen]
-                played = self._up().play(chosen, names, temperature=0.0, generator=generator)
-                rollouts += [rollout for (rollout,) in played]
-                on_progress(len(rollouts))
-        return rollouts
+        attempt = partial(self._up().play, temperature=0.0, generator=generator)
+        return play_in_batches(scenarios, self._config.eval_batch_size, label, attempt)
 
     def _up(self) -> ServedAgent:
         if self._served is None:
@@ -157,15 +143,6 @@ def check_served(config: TrainConfig) -> None:
             "stop ends answers that memograd asks for, and a served agent asks by itself: leave"
             " it out, and let the agent give stop in its requests."
         )
-
-
-def located_served(config: C) -> C:
-    """The given settings with the agent's file by its absolute path."""
-    return with_section(
-        config,
-        "served",
-        agent=lambda agent: agent if agent.startswith(PROGRAM) else with_absolute_files(agent),
-    )
 
 
 def rewards_itself(rewards: Sequence[WeightedReward]) -> bool:
@@ -195,7 +172,7 @@ class ServedJob:
 def settled(config: ServedTrainConfig) -> ServedTrainConfig:
     """The given settings with every path absolute; refused where no agent goes with them."""
     check_served(config)
-    return located_served(located_episodes(config))
+    return located(config)
 
 
 def make_job(config: ServedTrainConfig, checkpoint: Path | None) -> Job[MeasuredEpisodes]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,13 +53,17 @@ class Reader:
 
     def __init__(self, chat: ChatModel, *, cache: Path | None = None) -> None:
         self._chat = chat
-        self._known = KeptRows(
-            cache,
-            "answers",
-            "that question answered again",
-            lambda row: isinstance(row["answer"], str),
-        )
+        self._known = _answers(cache)
         self.calls, self.seconds = 0, 0.0
+
+    @contextmanager
+    def kept_in(self, cache: Path) -> Iterator[None]:
+        """Within this block answers are looked up and kept in that file."""
+        before, self._known = self._known, _answers(cache)
+        try:
+            yield
+        finally:
+            self._known = before
 
     @property
     def name(self) -> str:
@@ -89,6 +94,11 @@ class Reader:
             known = {"answer": " ".join(said.split())}
             self._known.put(key, known)
         return str(known["answer"])
+
+
+def _answers(cache: Path | None) -> KeptRows:
+    again = "that question answered again"
+    return KeptRows(cache, "answers", again, lambda row: isinstance(row["answer"], str))
 
 
 class BaseModelChat:

@@ -12,7 +12,7 @@ anywhere (`located`), and rewards by name that fit the rows (`parse_rewards`, `c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
@@ -40,6 +40,8 @@ from memograd.tasks.base.progress import describe_step
 
 MEASURED_ON: Final = "measured_on.json"
 MAKERS: Makers = {NAME: make_reward}
+PROGRAM: Final = "exec:"
+"""How an agent begins that is a program."""
 
 
 def parse_rewards(spec: str) -> list[WeightedReward]:
@@ -71,7 +73,7 @@ def check_columns(
 
 
 C = TypeVar("C", bound=RunSettings)
-T = TypeVar("T", bound=TrainConfig)
+S = TypeVar("S", bound=Settings)
 M = TypeVar("M")
 
 
@@ -280,46 +282,44 @@ def policy_job(
     )
 
 
-def with_absolute(config: C, *names: str) -> C:
-    """The settings with these paths, or lists of paths, absolute where they are given."""
-    given = {name: getattr(config, name) for name in config.model_fields_set.intersection(names)}
-    update = {
-        name: value.resolve() if isinstance(value, Path) else [path.resolve() for path in value]
-        for name, value in given.items()
-        if value
-    }
-    return config.model_copy(update=update)
-
-
-def located(config: T) -> T:
-    """The given settings with the paths of data, held-out data, model and rewards absolute."""
+def located(settings: S) -> S:
+    """The given settings for any working directory: paths are absolute, those of sections and in
+    texts too (`NAMES_FILES`); where the run itself lies stays as it was said."""
     update: dict[str, object] = {}
-    given = config.model_fields_set
-    if config.data is not None:
-        update["data"] = config.data.resolve()
-    if "model" in given and Path(config.model).is_dir():
-        update["model"] = str(Path(config.model).resolve())
-    if "rewards" in given and config.rewards:
-        update["rewards"] = with_absolute_files(config.rewards)
-    config = config.model_copy(update=update)
-    return with_section(config, "text", eval_data=_absolute)
+    for name in type(settings).model_fields.keys() - LEFT_ALONE:
+        value = getattr(settings, name)
+        if isinstance(value, Settings):
+            found: object = located(value)
+        elif name not in settings.model_fields_set or not value:
+            continue
+        elif isinstance(value, Path):
+            found = value.resolve()
+        elif isinstance(value, list) and isinstance(value[0], Path):
+            found = [path.resolve() for path in value]
+        elif isinstance(value, str) and name in NAMES_FILES:
+            found = NAMES_FILES[name](value)
+        else:
+            continue
+        if found != value:
+            update[name] = found
+    return settings.model_copy(update=update) if update else settings
 
 
-def with_section(config: T, section: str, **change: Any) -> T:
-    """The settings with values of one section put through functions, where they are given; the
-    section, and the settings, stay the same object where nothing changes."""
-    group = getattr(config, section, None)
-    if not isinstance(group, Settings):
-        return config
-    update = {
-        name: made
-        for name, make in change.items()
-        if (value := getattr(group, name, None)) is not None and (made := make(value)) != value
-    }
-    if not update:
-        return config
-    return config.model_copy(update={section: group.model_copy(update=update)})
+def _folder(model: str) -> str:
+    """A model's folder absolute; an alias or a hub id as it is."""
+    return str(Path(model).resolve()) if Path(model).is_dir() else model
 
 
-def _absolute(path: Path) -> Path:
-    return path.resolve()
+def _agent(agent: str) -> str:
+    return agent if agent.startswith(PROGRAM) else with_absolute_files(agent)
+
+
+LEFT_ALONE: Final = {"out", "resume", "adapter"}
+NAMES_FILES: Final[Mapping[str, Callable[[str], str]]] = {
+    "model": _folder,
+    "reader": _folder,
+    "rewards": with_absolute_files,
+    "environment": with_absolute_files,
+    "agent": _agent,
+}
+"""Settings that are texts and may name files of the user's."""

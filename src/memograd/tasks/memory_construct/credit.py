@@ -28,9 +28,8 @@ from typing import Final, Literal
 
 from memograd.errors import BadInput
 from memograd.memory.language import estimate_tokens
+from memograd.rewards.mem_alpha import MEM_ALPHA_ORIGINAL as ORIGINAL_RULES
 from memograd.rewards.mem_alpha import (
-    BETA,
-    GAMMA,
     OP_NEUTRAL,
     ChunkRules,
     compression,
@@ -38,7 +37,6 @@ from memograd.rewards.mem_alpha import (
     mem_alpha_reward,
     tool_success,
 )
-from memograd.rewards.mem_alpha import MEM_ALPHA_ORIGINAL as ORIGINAL_RULES
 from memograd.tasks.memory_construct.walk import BookWalk, QuestionResult, Tried
 
 Compared = Literal["answers", "attempts", "chunks_of_attempts"]
@@ -63,29 +61,21 @@ MEM_ALPHA_ORIGINAL: Final = Credit("mem_alpha_original", "chunks_of_attempts", O
 CREDITS: Final = {credit.name: credit for credit in (LOCAL, TRAJECTORY, MEM_ALPHA_ORIGINAL)}
 
 
-@dataclass(frozen=True)
-class CreditWeights:
-    """What r3, r4 and the attributed return of a walk count beside the rest."""
-
-    beta: float = BETA
-    gamma: float = GAMMA
-    global_weight: float = 0.5
-
-
-def local_rewards(walk: BookWalk, tried: Sequence[Tried], weights: CreditWeights) -> list[float]:
+def local_rewards(walk: BookWalk, tried: Sequence[Tried]) -> list[float]:
     """What each of these answers to the walk's chunk is worth by itself: LOCAL's first line."""
     concerned = sum(
         one.open_at(walk.position) and one.concerns(walk.position) for one in walk.case.asked
     )
     nothing = _total(walk.open_questions(walk.book))
+    build = walk.rules.build
     rewards = []
     for one in tried:
         change = 0.0 if one.book is walk.book else _total(walk.open_questions(one.book)) - nothing
         rewards.append(
             change / max(1, concerned)
             + tool_success(one.calls)
-            + weights.beta * compression(one.book.tokens, walk.read_tokens)
-            + weights.gamma * content_validity(one.calls)
+            + build.compression_weight * compression(one.book.tokens, walk.read_tokens)
+            + build.content_weight * content_validity(one.calls)
         )
     return rewards
 
@@ -103,18 +93,19 @@ def attributed(walk: BookWalk) -> list[float]:
     return shares
 
 
-def global_terms(walks: Sequence[BookWalk], weights: CreditWeights) -> list[list[float]]:
+def global_terms(walks: Sequence[BookWalk]) -> list[list[float]]:
     """LOCAL's last line for each of the finished walks of one case [walks][chunks]."""
+    weight = walks[0].rules.build.global_weight
     shares = [attributed(walk) for walk in walks]
     means = [sum(of_chunk) / len(walks) for of_chunk in zip(*shares, strict=True)]
     return [
-        [weights.global_weight * (share - mean) for share, mean in zip(row, means, strict=True)]
-        for row in shares
+        [weight * (share - mean) for share, mean in zip(row, means, strict=True)] for row in shares
     ]
 
 
-def chunk_rewards(walk: BookWalk, credit: Credit, weights: CreditWeights) -> list[float]:
+def chunk_rewards(walk: BookWalk) -> list[float]:
     """Mem-alpha's reward of every chunk of a finished walk, under the credit's rules [chunks]."""
+    build = walk.rules.build
     if not walk.answered:
         raise BadInput(f"{walk.case.id} asks nothing, so no attempt at it can be rewarded.")
     scores = [one.score for one in walk.answered]
@@ -125,9 +116,9 @@ def chunk_rewards(walk: BookWalk, credit: Credit, weights: CreditWeights) -> lis
             qa_scores=scores,
             memory_tokens=walk.book.tokens,
             chunk_tokens=read,
-            rules=credit.rules,
-            beta=weights.beta,
-            gamma=weights.gamma,
+            rules=CREDITS[build.credit].rules,
+            beta=build.compression_weight,
+            gamma=build.content_weight,
         ).total
         for tried in walk.taken
     ]

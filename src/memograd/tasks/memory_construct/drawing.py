@@ -16,7 +16,7 @@ trees; the answers of a local group are to the same tokens.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,7 @@ from memograd.rollout.types import Group, Rollout, Scenario, Turn
 from memograd.tasks.memory_construct.answer_format import read
 from memograd.tasks.memory_construct.case import BuildCase
 from memograd.tasks.memory_construct.credit import (
-    Credit,
-    CreditWeights,
+    CREDITS,
     chunk_rewards,
     global_terms,
     local_rewards,
@@ -54,7 +53,7 @@ class Speaker:
 
     def prompt(self, walk: BookWalk) -> tuple[int, ...]:
         """The token ids of the walk's view."""
-        return self._chat.first(walk.view.messages, tools_of(self.rules.form)).ids
+        return self._chat.first(walk.view.messages, tools_of(self.rules.build.format)).ids
 
     def sample(
         self,
@@ -98,17 +97,6 @@ class Spoken:
         )
 
 
-@dataclass(frozen=True)
-class DrawingPlan:
-    """How cases are drawn. walks: of a case, in a step, where answers are compared. chunks: how
-    many chunks a case is cut to at a step."""
-
-    credit: Credit
-    weights: CreditWeights
-    walks: int
-    chunks: Callable[[int], int]
-
-
 class ConstructDrawing:
     """A `Drawing` whose scenarios are cases, known by their ids."""
 
@@ -117,22 +105,22 @@ class ConstructDrawing:
         speaker: Speaker,
         cases: Mapping[str, BuildCase],
         texts: Texts,
-        plan: DrawingPlan,
         *,
         num_generations: int,
     ) -> None:
         self._speaker = speaker
         self._cases = cases
         self._texts = texts
-        self._plan = plan
         self._num_generations = num_generations
+        self._build = speaker.rules.build
+        self._credit = CREDITS[self._build.credit]
 
     def __call__(self, scenarios: Sequence[Scenario], draw: Draw) -> Attempts:
         """Walk through the case of every scenario, and reward what was answered."""
         sizes = draw.sizes_of(scenarios, self._num_generations)
-        local = self._plan.credit.compared == "answers"
+        local = self._credit.compared == "answers"
         walked = [
-            self._started(scenario, draw.step, self._plan.walks if local else size)
+            self._started(scenario, draw.step, self._build.walks if local else size)
             for scenario, size in zip(scenarios, sizes, strict=True)
         ]
         counts = [size if local else 1 for size in sizes]
@@ -154,7 +142,7 @@ class ConstructDrawing:
             for message in rollout.attempt
             if message["role"] == "assistant"
         ] or [rollout.completion for rollout in rollouts]
-        calls = [call for said in answers for call in read(said, self._speaker.rules.form)]
+        calls = [call for said in answers for call in read(said, self._build.format)]
         asked = Counter("malformed" if call.kind is None else call.kind.value for call in calls)
         failed = sum(sum(rollout.failed_calls.values()) for rollout in rollouts)
         return {
@@ -164,7 +152,7 @@ class ConstructDrawing:
         }
 
     def _started(self, scenario: Scenario, step: int, count: int) -> list[BookWalk]:
-        case = self._cases[scenario.id].first_chunks(self._plan.chunks(step))
+        case = self._cases[scenario.id].first_chunks(self._build.chunks_at(step))
         return [BookWalk(case, self._texts, self._speaker.rules) for _ in range(count)]
 
     def _go(
@@ -227,15 +215,15 @@ class ConstructDrawing:
             for row in rows
         ]
         rewards = [0.0] * len(answers)
-        if self._plan.credit.compared == "answers":
-            rewards = local_rewards(walk, [one.tried for one in answers], self._plan.weights)
+        if self._credit.compared == "answers":
+            rewards = local_rewards(walk, [one.tried for one in answers])
         return _ChunkAnswers(answers, rewards, _drawn(len(answers), generator))
 
     def _by_answers(
         self, walks: Sequence[BookWalk], said: Sequence[Sequence[_ChunkAnswers]]
     ) -> list[Group]:
         groups = []
-        terms = global_terms(walks, self._plan.weights)
+        terms = global_terms(walks)
         for of_walk, of_chunks in zip(said, terms, strict=True):
             for one, term in zip(of_walk, of_chunks, strict=True):
                 rewards = list(one.rewards)
@@ -250,12 +238,11 @@ class ConstructDrawing:
     def _by_attempts(
         self, scenario: Scenario, walks: Sequence[BookWalk], said: Sequence[Sequence[_ChunkAnswers]]
     ) -> list[Group]:
-        credit, weights = self._plan.credit, self._plan.weights
         rollouts: list[Rollout] = []
         for walk, of_walk in zip(walks, said, strict=True):
-            rewards = chunk_rewards(walk, credit, weights)
+            rewards = chunk_rewards(walk)
             spoken = [one.answers[0] for one in of_walk]
-            if credit.compared == "attempts":
+            if self._credit.compared == "attempts":
                 rollouts.append(_attempt(spoken, sum(rewards) / len(rewards)))
             else:
                 rollouts += [

@@ -215,7 +215,7 @@ class GoldKeeper:
                 calls.append(Call(OpKind.ADD, wish.text))
             named.append(statement)
         calls += [Call(OpKind.DELETE, number=shown.index(i) + 1) for i in deletes if i in shown]
-        said = write(calls, walk.rules.form)
+        said = write(calls, walk.rules.build.format)
         tried = walk.attempt(said)
         for statement, outcome in zip(named, tried.outcomes, strict=False):
             if outcome.item_id is not None:

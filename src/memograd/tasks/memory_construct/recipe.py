@@ -17,28 +17,24 @@ killed and resumed gives the numbers of the run that never stopped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import mean
 from typing import Final
 
-from memograd.data import Question
 from memograd.data.conversation import ConstructionCase
 from memograd.data.lifelog import Lifelog, LifelogSettings, generate_in_languages
 from memograd.data.mem_alpha import load_mem_alpha
 from memograd.data.record_files import as_lines, check_new, write_new
-from memograd.data.splits import Told, in_common, told_in
+from memograd.data.splits import HasTurns, Told, in_common, told_in
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
 from memograd.grpo.trainer import check_unmeasured
 from memograd.memory.embedders.load import check_embedder, load_embedder
-from memograd.memory.language import Language
 from memograd.policy.loading import check_model
 from memograd.policy.model_policy import ModelPolicy
-from memograd.rewards import WeightedReward
 from memograd.rollout.chat_ids import ChatIds
 from memograd.rollout.tool_calls import read_template, use_tool_template
 from memograd.rollout.types import Scenario
@@ -52,11 +48,9 @@ from memograd.tasks.base.recipe import (
     located,
     parse_rewards,
     policy_job,
-    with_section,
 )
 from memograd.tasks.memory_construct.case import BuildCase, case_of_construction, case_of_log
-from memograd.tasks.memory_construct.credit import CREDITS, CreditWeights
-from memograd.tasks.memory_construct.drawing import ConstructDrawing, DrawingPlan, Speaker
+from memograd.tasks.memory_construct.drawing import ConstructDrawing, Speaker
 from memograd.tasks.memory_construct.measure import Reading, baselines, build, gold_answers, report
 from memograd.tasks.memory_construct.memory_book import Texts
 from memograd.tasks.memory_construct.settings import ConstructConfig, ConstructTrainConfig
@@ -64,8 +58,6 @@ from memograd.tasks.memory_construct.walk import (
     BookWalk,
     NoteReader,
     Rules,
-    Standard,
-    ViewLimits,
     tools_of,
 )
 from memograd.tasks.memory_ops.material import EVAL_SEED, logs_of_files
@@ -81,15 +73,14 @@ EVAL_PARTS: Final = 10
 class ConstructJob:
     """Everything that is trained and measured. silent: cases left out because they ask nothing."""
 
+    config: ConstructTrainConfig
     policy: ModelPolicy
     speaker: Speaker
     texts: Texts
-    rewards: list[WeightedReward]
     train: list[BuildCase]
     evaluation: list[BuildCase]
-    drawing: ConstructDrawing
     silent: int
-    reader: RunReader | None
+    reader: Reader | None
 
     @property
     def scenarios(self) -> list[Scenario]:
@@ -103,6 +94,50 @@ class ConstructJob:
             for case in self.train
         ]
 
+    def drawing(self) -> ConstructDrawing:
+        """Walks to learn from, as the settings say."""
+        known = {case.id: case for case in self.train}
+        return ConstructDrawing(
+            self.speaker, known, self.texts, num_generations=self.config.num_generations
+        )
+
+    def measure(self, label: str) -> Reading:
+        """What the policy makes of the held-out cases as it is now."""
+        batch = self.config.eval_batch_size
+        return build(self.speaker, self.evaluation, self.texts, batch, label).reading(label)
+
+    def report(self, before: Reading, after: Reading, folder: Path) -> None:
+        """Compare with the model that training began with, which a warm start makes another one."""
+        built = {**baselines(self.evaluation, self.texts, self.speaker.rules), UNTRAINED: before}
+        if self.config.adapter is not None:
+            with self.policy.at_start():
+                built[WARM] = self.measure(WARM)
+        began = WARM if WARM in built else UNTRAINED
+        report({**built, TRAINED: after}, folder, compared_with=began)
+
+    def describe(self, run: RunFolder) -> None:
+        """Say what is trained on and how it is given credit."""
+        settings = self.config.build
+        if self.silent:
+            told = "they ask nothing about their first chunks"
+            console.print(f"{self.silent} cases left out: {told}")
+        unjudged = sum(case.unjudged for case in self.train)
+        if unjudged:
+            console.print(f"{unjudged} questions left out: words alone cannot judge them")
+        asked = sum(len(case.asked) for case in self.evaluation)
+        if self.reader is not None:
+            console.print(f"questions are answered by {self.reader.name}")
+        console.print(
+            f"training {self.policy.name} on {len(self.train)} cases, credit {settings.credit}, "
+            f"{settings.chunks_at(1)} to {settings.chunks} chunks each; measured by {asked} "
+            f"questions about {len(self.evaluation)} held-out cases, on {self.policy.device.type}"
+        )
+
+    def opened(self, folder: Path) -> AbstractContextManager[object]:
+        """Within this block what a reader answers is kept in the run folder, so that nothing is
+        answered twice, also after a kill."""
+        return self.reader.kept_in(folder / ANSWERS) if self.reader else nullcontext()
+
 
 def settled(config: ConstructTrainConfig) -> ConstructTrainConfig:
     """The given settings with absolute paths, and with what this task chooses.
@@ -110,11 +145,7 @@ def settled(config: ConstructTrainConfig) -> ConstructTrainConfig:
     Raises:
         BadInput: a setting asks for what this task cannot do.
     """
-    config = with_section(
-        located(config),
-        "build",
-        reader=lambda name: str(Path(name).resolve()) if Path(name).is_dir() else name,
-    )
+    config = located(config)
     if config.resume is not None:
         return config
     schedules = config.schedules
@@ -145,7 +176,6 @@ def prepare(config: ConstructTrainConfig, checkpoint: Path | None) -> ConstructJ
         BadInput: something is missing or does not fit.
     """
     construct = config.build
-    rewards = parse_rewards(config.rewards)
     check_embedder(construct.embedder)
     if construct.reader not in (None, BASE):
         check_model(construct.reader)
@@ -155,7 +185,7 @@ def prepare(config: ConstructTrainConfig, checkpoint: Path | None) -> ConstructJ
     evaluation = [case for case in held_out if case.asked]
     if not evaluation:
         check_unmeasured(config)
-    asking = [case for case in known if case.first_chunks(chunks_at(construct, 1)).asked]
+    asking = [case for case in known if case.first_chunks(construct.chunks_at(1)).asked]
     if not asking:
         raise BadInput(
             "No case asks anything about its first chunks: raise build.chunks or build.logs."
@@ -164,29 +194,8 @@ def prepare(config: ConstructTrainConfig, checkpoint: Path | None) -> ConstructJ
     reader = open_reader(construct.reader, policy, config.device) if construct.reader else None
     speaker = speaker_for([*asking, *held_out], policy, config, reader)
     texts = Texts(load_embedder(construct.embedder))
-    drawing = ConstructDrawing(
-        speaker,
-        {case.id: case for case in asking},
-        texts,
-        DrawingPlan(
-            CREDITS[construct.credit],
-            weights_of(construct),
-            walks=construct.walks,
-            chunks=lambda step: chunks_at(construct, step),
-        ),
-        num_generations=config.num_generations,
-    )
-    return ConstructJob(
-        policy,
-        speaker,
-        texts,
-        rewards,
-        asking,
-        evaluation,
-        drawing,
-        silent=len(known) - len(asking),
-        reader=reader,
-    )
+    silent = len(known) - len(asking)
+    return ConstructJob(config, policy, speaker, texts, asking, evaluation, silent, reader)
 
 
 def speaker_for(
@@ -200,38 +209,14 @@ def speaker_for(
     Raises:
         BadInput: a chunk is too long for the model, or it cannot be shown tools.
     """
-    rules = rules_of(config.build, reader)
-    if rules.form == "tools":
+    if config.build.format == "tools":
         use_tool_template(policy.tokenizer, config.episodes.chat_template)
     _check_length(policy, read, config)
     return Speaker(
         policy,
         ChatIds(policy.tokenizer, end_ids=policy.end_ids),
-        rules,
+        Rules(config.build, reader),
         max_completion_length=config.max_completion_length,
-    )
-
-
-def chunks_at(construct: ConstructConfig, step: int) -> int:
-    """How many chunks of a case are read at a step (from 1): the curriculum over length."""
-    if construct.first_chunks is None:
-        return construct.chunks
-    return min(construct.chunks, construct.first_chunks + (step - 1) // construct.grow_every)
-
-
-def rules_of(construct: ConstructConfig, reader: NoteReader | None = None) -> Rules:
-    """How the settings walk through cases; reader: who answers their questions."""
-    return Rules(
-        construct.format,
-        ViewLimits(construct.view_items, construct.view_tokens),
-        Standard(construct.top_k, construct.token_budget, construct.misled_cost, reader),
-    )
-
-
-def weights_of(construct: ConstructConfig) -> CreditWeights:
-    """What the settings weigh."""
-    return CreditWeights(
-        construct.compression_weight, construct.content_weight, construct.global_weight
     )
 
 
@@ -261,7 +246,9 @@ def cases(config: ConstructTrainConfig) -> tuple[list[BuildCase], list[BuildCase
                 )
             kept = max(1, len(known) // EVAL_PARTS)
             known, held_out = known[:-kept], known[-kept:]
-            again = set(in_common(map(_told, held_out), map(_told, known)))  # as some sets have it
+            again = set(
+                in_common(map(told_of, held_out), map(told_of, known))
+            )  # as some sets have it
             known = [case for case in known if case.id not in again]
             if not known:
                 raise BadInput(
@@ -278,14 +265,15 @@ def check_none_in_common(
     known: Sequence[BuildCase | Lifelog], held_out: Sequence[BuildCase | Lifelog], eval_data: Path
 ) -> None:
     """Raise BadInput where what is measured was trained on."""
-    if common := sorted(in_common(map(_told, known), map(_told, held_out))):
+    if common := sorted(in_common(map(told_of, known), map(told_of, held_out))):
         raise BadInput(
             f"{eval_data} has {', '.join(common)} in common with what is trained on, which "
             "says nothing about others; take it out of one of them."
         )
 
 
-def _told(one: BuildCase | Lifelog) -> Told:
+def told_of(one: BuildCase | HasTurns) -> Told:
+    """A case, log or conversation as `in_common` compares it."""
     if isinstance(one, BuildCase):
         return one.id, [chunk.text for chunk in one.chunks]
     return told_in(one)
@@ -322,42 +310,15 @@ def _check_length(
                 )
 
 
-class RunReader:
-    """A `NoteReader`, whose answers are kept in `reader.jsonl` of a run folder while that is open,
-    so that nothing is answered twice, also after a kill."""
-
-    def __init__(self, chat: BaseModelChat) -> None:
-        self._chat = chat
-        self._reader = Reader(chat)
-
-    @property
-    def name(self) -> str:
-        """The model's."""
-        return self._chat.name
-
-    @contextmanager
-    def opened(self, folder: Path) -> Iterator[None]:
-        """Within this block answers are looked up and kept in the file of the folder."""
-        self._reader = Reader(self._chat, cache=folder / ANSWERS)
-        try:
-            yield
-        finally:
-            self._reader = Reader(self._chat)
-
-    def answer(self, question: Question, notes: Sequence[str], language: Language) -> str:
-        """As of `NoteReader`."""
-        return self._reader.answer(question, notes, language)
-
-
-def open_reader(named: str, policy: ModelPolicy, device: str) -> RunReader:
+def open_reader(named: str, policy: ModelPolicy, device: str) -> Reader:
     """The reader of that name: `base` is the policy's own base model.
 
     Raises:
         BadInput: there is no such model.
     """
     if named == BASE:
-        return RunReader(BaseModelChat(policy, f"{BASE}:{policy.name}"))
-    return RunReader(local_chat(named, device))
+        return Reader(BaseModelChat(policy, f"{BASE}:{policy.name}"))
+    return Reader(local_chat(named, device))
 
 
 def make_job(config: ConstructTrainConfig, checkpoint: Path | None) -> Job[Reading]:
@@ -365,27 +326,21 @@ def make_job(config: ConstructTrainConfig, checkpoint: Path | None) -> Job[Readi
     job = prepare(config, checkpoint)
     return policy_job(
         job.policy,
-        job.rewards,
+        parse_rewards(config.rewards),
         lambda world: job.scenarios,
         config,
         HeldOut(
             job.evaluation,
             Reading,
-            measure=partial(measure, job, config),
+            measure=job.measure,
             score=lambda reading: mean(reading.result.per_item["answerable"]),
-            report=partial(_report, job, config),
+            report=job.report,
         ),
-        describe=partial(_describe, job, config),
-        drawing=job.drawing,
-        opened=nullcontext if job.reader is None else job.reader.opened,
+        describe=job.describe,
+        drawing=job.drawing(),
+        opened=job.opened,
         before_alone=True,
     )
-
-
-def measure(job: ConstructJob, config: ConstructTrainConfig, label: str) -> Reading:
-    """What the policy makes of the held-out cases as it is now."""
-    built = build(job.speaker, job.evaluation, job.texts, config.eval_batch_size, label)
-    return built.reading(label)
 
 
 def warm_start_rows(config: ConstructTrainConfig, out: Path) -> int:
@@ -396,7 +351,7 @@ def warm_start_rows(config: ConstructTrainConfig, out: Path) -> int:
     """
     check_new(out)
     known, _ = cases(settled(config))
-    rules, tools = rules_of(config.build), tools_of(config.build.format)
+    rules, tools = Rules(config.build), tools_of(config.build.format)
     texts = Texts(load_embedder(config.build.embedder))
     rows = []
     for case in known:
@@ -405,36 +360,6 @@ def warm_start_rows(config: ConstructTrainConfig, out: Path) -> int:
             rows.append({"messages": messages, **({"tools": tools} if tools else {})})
     write_new(out, as_lines(rows))
     return len(rows)
-
-
-def _report(
-    job: ConstructJob, config: ConstructTrainConfig, before: Reading, after: Reading, folder: Path
-) -> None:
-    """Compare with the model that training began with, which a warm start makes another one."""
-    built = {**baselines(job.evaluation, job.texts, job.speaker.rules), UNTRAINED: before}
-    if config.adapter is not None:
-        with job.policy.at_start():
-            built[WARM] = measure(job, config, WARM)
-    began = WARM if WARM in built else UNTRAINED
-    report({**built, TRAINED: after}, folder, compared_with=began)
-
-
-def _describe(job: ConstructJob, config: ConstructTrainConfig, run: RunFolder) -> None:
-    """Say what is trained on and how it is given credit."""
-    construct = config.build
-    if job.silent:
-        console.print(f"{job.silent} cases left out: they ask nothing about their first chunks")
-    unjudged = sum(case.unjudged for case in job.train)
-    if unjudged:
-        console.print(f"{unjudged} questions left out: words alone cannot judge them")
-    asked = sum(len(case.asked) for case in job.evaluation)
-    if job.reader is not None:
-        console.print(f"questions are answered by {job.reader.name}")
-    console.print(
-        f"training {job.policy.name} on {len(job.train)} cases, credit {construct.credit}, "
-        f"{chunks_at(construct, 1)} to {construct.chunks} chunks each; measured by {asked} "
-        f"questions about {len(job.evaluation)} held-out cases, on {job.policy.device.type}"
-    )
 
 
 RECIPE: Recipe[ConstructTrainConfig, Reading] = Recipe(make_job, console, settled)

@@ -64,6 +64,12 @@ class ConstructConfig(Settings):
     embedder: Text = "minilm"
     """Whose vectors find items: minilm, e5 (for Chinese), st:<model id or folder>."""
 
+    def chunks_at(self, step: int) -> int:
+        """How many chunks of a case are read at a step (from 1): the curriculum over length."""
+        if self.first_chunks is None:
+            return self.chunks
+        return min(self.chunks, self.first_chunks + (step - 1) // self.grow_every)
+
     @model_validator(mode="after")
     def _grows(self) -> ConstructConfig:
         if self.first_chunks is not None and self.first_chunks > self.chunks:

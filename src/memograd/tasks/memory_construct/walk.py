@@ -29,7 +29,7 @@ what was found, never gold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Final, Protocol
@@ -45,16 +45,9 @@ from memograd.rollout.types import Message
 from memograd.tasks.memory_construct.answer_format import TOOLS, Format, read
 from memograd.tasks.memory_construct.case import BuildCase, CaseQuestion, Chunk
 from memograd.tasks.memory_construct.memory_book import MemoryBook, Outcome, Texts
+from memograd.tasks.memory_construct.settings import ConstructConfig
 
 MOST_PIECES: Final = 16  # searches a view, at most
-
-
-@dataclass(frozen=True)
-class ViewLimits:
-    """How many items are searched into view, and how many tokens they may take."""
-
-    top_k: int = 8
-    token_budget: int = 400
 
 
 @dataclass(frozen=True)
@@ -107,13 +100,11 @@ _WORDS: Final[dict[Language, _ViewWords]] = {
 }
 
 
-def view_of(
-    book: MemoryBook, chunk: str, language: Language, form: Format, limits: ViewLimits
-) -> ChunkView:
+def view_of(book: MemoryBook, chunk: str, language: Language, build: ConstructConfig) -> ChunkView:
     """The prompt for a chunk in front of a book."""
-    items = [*book.core, *_related(book, chunk, limits)]
+    items = [*book.core, *_related(book, chunk, build)]
     words = _WORDS[language]
-    rules = words.lines if form == "lines" else words.tools
+    rules = words.lines if build.format == "lines" else words.tools
     listed = "\n".join(f"{n} {item.text}" for n, item in enumerate(items, start=1)) or words.empty
     content = f"{words.memory}\n{listed}\n\n{words.new}\n{chunk}"
     return ChunkView(
@@ -130,18 +121,18 @@ def tools_of(form: Format) -> tuple[ToolSchema, ...]:
     return TOOLS if form == "tools" else ()
 
 
-def _related(book: MemoryBook, chunk: str, limits: ViewLimits) -> list[MemoryItem]:
+def _related(book: MemoryBook, chunk: str, build: ConstructConfig) -> list[MemoryItem]:
     """The best items of every piece first, then the second best, and so on."""
     found = [
-        [hit.record for hit in book.search(book.texts.passage(piece), top_k=limits.top_k)]
+        [hit.record for hit in book.search(book.texts.passage(piece), top_k=build.view_items)]
         for piece in _pieces(chunk)
     ]
     by_rank = (item for rank in zip_longest(*found) for item in rank if item is not None)
     chosen: dict[str, MemoryItem] = {}
-    left = limits.token_budget
+    left = build.view_tokens
     for item in by_rank:
         size = estimate_tokens(item.text)
-        if item.id not in chosen and len(chosen) < limits.top_k and size <= left:
+        if item.id not in chosen and len(chosen) < build.view_items and size <= left:
             chosen[item.id] = item
             left -= size
     # In the order in which they were written, which changes less from chunk to chunk than ranks.
@@ -163,14 +154,13 @@ class NoteReader(Protocol):
 
 
 @dataclass(frozen=True)
-class Standard:
-    """What a question may find: so many items, of so many estimated tokens, core ones included.
-    misled_cost: what something misleading takes of an answer. reader: whose answers are scored;
-    None: words alone say whether a question can be answered."""
+class Rules:
+    """How cases are walked: by which settings, and whose answers to the questions are scored.
 
-    top_k: int = 5
-    token_budget: int = 300
-    misled_cost: float = 0.5
+    reader: None where words alone say whether a question can be answered.
+    """
+
+    build: ConstructConfig = field(default_factory=ConstructConfig)
     reader: NoteReader | None = None
 
 
@@ -194,9 +184,9 @@ class QuestionResult:
         return self.by_words if self.f1 is None else self.f1
 
 
-def answer(asked: CaseQuestion, book: MemoryBook, now: int, standard: Standard) -> QuestionResult:
+def answer(asked: CaseQuestion, book: MemoryBook, now: int, rules: Rules) -> QuestionResult:
     """How a question that is open at chunk `now` could be answered from the book as it is."""
-    items = found(asked, book, standard)
+    items = found(asked, book, rules.build)
     parts, misleading = asked.parts_at(now), asked.misleading_at(now)
     carriers = [item.id for item in items if any(part.stands_in(item.text) for part in parts)]
     misled = False
@@ -210,43 +200,27 @@ def answer(asked: CaseQuestion, book: MemoryBook, now: int, standard: Standard) 
     by_words = float(not misled)
     if asked.parts:
         told = sum(any(part.stands_in(item.text) for item in items) for part in parts)
-        by_words = told / len(parts) * (1 - standard.misled_cost * misled)
-    if standard.reader is None:
+        by_words = told / len(parts) * (1 - rules.build.misled_cost * misled)
+    if rules.reader is None:
         return QuestionResult(asked, by_words, misled, tuple(carriers))
     language = language_of(asked.question.text)
-    said = standard.reader.answer(asked.question, [item.text for item in items], language)
+    said = rules.reader.answer(asked.question, [item.text for item in items], language)
     f1 = max(squad_f1(said, gold, language) for gold in asked.golds_at(now))
     return QuestionResult(asked, by_words, misled, tuple(carriers), said, f1)
 
 
-def found(asked: CaseQuestion, book: MemoryBook, standard: Standard) -> list[MemoryItem]:
+def found(asked: CaseQuestion, book: MemoryBook, build: ConstructConfig) -> list[MemoryItem]:
     """The items in front of whoever answers: core, then the best, as far as the budget goes."""
     query = book.texts.question(asked.question.text)
-    ranked = [hit.record for hit in book.search(query, top_k=standard.top_k)]
+    ranked = [hit.record for hit in book.search(query, top_k=build.top_k)]
     shown: list[MemoryItem] = []
-    left = standard.token_budget
+    left = build.token_budget
     for item in (*book.core, *ranked):
         left -= estimate_tokens(item.text)
         if left < 0:
             break
         shown.append(item)
     return shown
-
-
-def answer_open(
-    questions: Iterable[CaseQuestion], book: MemoryBook, now: int, standard: Standard
-) -> list[QuestionResult]:
-    """Every question that is open at chunk `now`."""
-    return [answer(one, book, now, standard) for one in questions if one.open_at(now)]
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How cases are walked: the form of answers, what is in view, how questions are judged."""
-
-    form: Format = "lines"
-    limits: ViewLimits = field(default_factory=ViewLimits)
-    standard: Standard = field(default_factory=Standard)
 
 
 @dataclass(frozen=True)
@@ -299,9 +273,8 @@ class BookWalk:
     def view(self) -> ChunkView:
         """What the model is shown now."""
         if self._view is None:
-            self._view = view_of(
-                self.book, self.chunk.text, self.case.language, self.rules.form, self.rules.limits
-            )
+            chunk, language = self.chunk.text, self.case.language
+            self._view = view_of(self.book, chunk, language, self.rules.build)
         return self._view
 
     @property
@@ -315,13 +288,14 @@ class BookWalk:
         book, shown = self.book.fork(), self.view.shown
         outcomes = tuple(
             book.carry_out(call, shown, chunk=self.position, source=self.chunk.text)
-            for call in read(answer, self.rules.form, cut=cut)
+            for call in read(answer, self.rules.build.format, cut=cut)
         )
         return Tried(self.position, answer, outcomes, book)
 
     def open_questions(self, book: MemoryBook) -> list[QuestionResult]:
         """How the questions from now on go with another book in place of this one."""
-        return answer_open(self.case.asked, book, self.position, self.rules.standard)
+        now = self.position
+        return [answer(one, book, now, self.rules) for one in self.case.asked if one.open_at(now)]
 
     def take(self, tried: Tried) -> None:
         """Go on with an attempt at this chunk."""
@@ -332,7 +306,7 @@ class BookWalk:
         self._view = None
         for asked in self.case.asked:
             if asked.after == now:
-                one = answer(asked, self.book, now, self.rules.standard)
+                one = answer(asked, self.book, now, self.rules)
                 self.answered.append(one)
                 self.origins.append(tuple({self.book.written_in[i]: 0 for i in one.carriers}))
 

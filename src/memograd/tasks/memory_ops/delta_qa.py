@@ -32,6 +32,7 @@ from memograd.memory.manager.trained.observation import ACTIONS, ADD, NONE, SLOT
 from memograd.memory.records.items import MemoryItem
 from memograd.memory.search import Hit
 from memograd.tasks.memory_ops.material import AskedProbe, EmbeddedLog, LogMemory
+from memograd.tasks.memory_ops.settings import OperationsConfig
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class AnswerStandard:
     misled_cost: float = 0.5
     token_cost: float = 0.004
     change_cost: float = 0.02
+
+    @classmethod
+    def of(cls, config: OperationsConfig) -> AnswerStandard:
+        """As the settings judge answers."""
+        return cls(config.top_k, config.misled_cost, config.token_cost, config.change_cost)
 
 
 def recalled(found: Collection[int], needed: Collection[int]) -> float:

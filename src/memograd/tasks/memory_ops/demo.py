@@ -30,6 +30,7 @@ from memograd.memory.records.operations import MemoryOp, OpKind
 from memograd.tasks.base.progress import console
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import MeasuredMethod, measure
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.material import (
     EmbeddedLog,
@@ -38,7 +39,7 @@ from memograd.tasks.memory_ops.material import (
     training_logs,
 )
 from memograd.tasks.memory_ops.measure import TRAINED, methods_of
-from memograd.tasks.memory_ops.recipe import standard_of, train
+from memograd.tasks.memory_ops.recipe import train
 from memograd.tasks.memory_ops.settings import OperationsConfig
 from memograd.tasks.memory_ops.walk import Walk
 
@@ -86,7 +87,7 @@ def show(run: Path, config: OperationsConfig, embedder: Embedder) -> None:
     trained = load_head(run / "final")
     fresh = OperationHead(trained.shape, seed=config.seed)
     untrained = fresh.trained(trained.embedder, {})
-    standard = standard_of(config)
+    standard = AnswerStandard.of(config)
     methods = methods_of({UNTRAINED: untrained, TRAINED: trained}, material, standard)
     rows = [measure(name, make, unseen, standard) for name, make in methods.items()]
     console.print(_table(rows))
@@ -174,7 +175,7 @@ def examples_of(
     """Some decisions of the head on these logs, one sentence each; the last ones of each kind."""
     found: dict[OpKind, list[str]] = {kind: [] for kind in OpKind}
     for log in logs:
-        walk, decider = Walk(log, standard_of(config), asks=False), ByHead(head)
+        walk, decider = Walk(log, AnswerStandard.of(config), asks=False), ByHead(head)
         while not walk.over:
             action = decider.decide(walk)
             point = walk.point

@@ -173,7 +173,7 @@ def _evaluate(
     tuning = embed_logs(tuned_on, embedder, view=config.view)
     unseen = embed_logs(logs, embedder, view=config.view)
     turns = embed_logs(logs, embedder, view="turns")
-    standard = AnswerStandard(config.top_k, config.misled_cost, config.token_cost)
+    standard = AnswerStandard.of(config)
     methods = methods_of(heads, tuning, standard)
     if manager is not None:
         with_schema = options.manager_model == ENDPOINT

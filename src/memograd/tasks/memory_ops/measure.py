@@ -107,7 +107,7 @@ def measure_head(
     reward: OperationReward | None = None,
 ) -> dict[str, list[MeasuredMethod]]:
     """Every method under every budget, on logs that nobody was trained on."""
-    standard = AnswerStandard(config.top_k, config.misled_cost, config.token_cost)
+    standard = AnswerStandard.of(config)
     methods = methods_of({TRAINED: head}, tuning, standard)
     return measure_methods(methods, Ground(unseen, standard, reward=reward), BUDGETS)
 

@@ -28,6 +28,7 @@ from memograd.memory.embedders import Embedder
 from memograd.memory.manager.trained.files import PolicyVersions, TrainedHead
 from memograd.tasks.memory_ops.baselines.deciders import ByHead
 from memograd.tasks.memory_ops.baselines.measure import measure
+from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.learning.head import OperationHead
 from memograd.tasks.memory_ops.material import (
     EmbeddedLog,
@@ -35,7 +36,7 @@ from memograd.tasks.memory_ops.material import (
     evaluation_logs,
     training_logs,
 )
-from memograd.tasks.memory_ops.recipe import head_trainer, one_step, standard_of
+from memograd.tasks.memory_ops.recipe import head_trainer, one_step
 from memograd.tasks.memory_ops.settings import OnlineConfig, OperationsConfig
 
 
@@ -170,7 +171,7 @@ def score(
     config: OperationsConfig,
 ) -> Scores:
     """How many of the held-out questions can be answered from the memories that a head keeps."""
-    standard = standard_of(config)
+    standard = AnswerStandard.of(config)
 
     def answerable(logs: Sequence[EmbeddedLog]) -> float:
         return measure("head", lambda: ByHead(head), logs, standard).score

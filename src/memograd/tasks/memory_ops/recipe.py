@@ -27,7 +27,7 @@ from memograd.memory.manager.trained.files import TrainedHead, load_head, save_h
 from memograd.memory.manager.trained.network import Shape
 from memograd.tasks.base.life import train_task
 from memograd.tasks.base.progress import console
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe, located
 from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environment, one_process
 from memograd.tasks.memory_ops.delta_qa import AnswerStandard
 from memograd.tasks.memory_ops.evaluate import evaluate_run
@@ -225,7 +225,7 @@ def one_step(
     numbers = logs_of_step(len(material), trainer.step + 1, config)
     by_outcome = config.credit != "delta_qa"
     walks_each = config.num_generations if by_outcome else 1
-    standard = standard_of(config)
+    standard = AnswerStandard.of(config)
     reward = reward or reward_of(config)
     outcome = mem_alpha_outcome if config.credit == "mem_alpha_original" else None
     began = time.perf_counter()
@@ -255,11 +255,6 @@ def logs_of_step(count: int, step: int, config: OperationsConfig) -> list[int]:
         order = np.random.default_rng((config.seed, position // count)).permutation(count)
         numbers.append(int(order[position % count]))
     return numbers
-
-
-def standard_of(config: OperationsConfig) -> AnswerStandard:
-    """How the settings judge answers."""
-    return AnswerStandard(config.top_k, config.misled_cost, config.token_cost, config.change_cost)
 
 
 def step_metrics(
@@ -341,7 +336,7 @@ def settled(config: OperationsConfig) -> OperationsConfig:
 
     Raises BadInput where a head to begin with has another network than was asked for.
     """
-    config = with_absolute(config, "data", "eval_data", "policy")
+    config = located(config)
     if config.policy is not None and config.resume is None:
         config = _with_network_of(config, load_head(config.policy).shape)
     if "reward" not in config.model_fields_set:

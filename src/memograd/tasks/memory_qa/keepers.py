@@ -30,6 +30,7 @@ from typing import Any, Protocol
 
 from memograd.config import MemorySettings
 from memograd.data import Conversation
+from memograd.data.splits import in_common
 from memograd.errors import BadInput
 from memograd.evaluation.kept_rows import KeptRows
 from memograd.grpo import RunFolder
@@ -48,7 +49,7 @@ from memograd.tasks.base.policy import adapter_of, load_policy
 from memograd.tasks.memory_construct.case import BuildCase, Chunk, grouped_turns
 from memograd.tasks.memory_construct.measure import build
 from memograd.tasks.memory_construct.memory_book import Texts
-from memograd.tasks.memory_construct.recipe import cases, speaker_for
+from memograd.tasks.memory_construct.recipe import cases, speaker_for, told_of
 from memograd.tasks.memory_construct.settings import ConstructTrainConfig
 from memograd.tasks.memory_ops.material import training_logs
 from memograd.tasks.memory_ops.settings import OperationsConfig
@@ -253,18 +254,20 @@ class ConstructKeeper:
             yield [KeptItem(one.text, chunks[book.written_in[one.id]][0].time) for one in items]
 
 
-def trained_on(policy: Path) -> set[str] | None:
-    """The ids of the conversations that a policy was trained on; None if nobody can tell."""
+def trained_on(policy: Path, conversations: Sequence[Conversation]) -> list[str] | None:
+    """The ids of those conversations that a policy was trained on, there under whatever id; None if
+    nobody can tell."""
     run = policy if (policy / "run.json").is_file() else policy.parent
     try:
         if _task(run) == CONSTRUCT:
-            return {
-                case.id
-                for case in cases(stored_config(RunFolder.open(run), ConstructTrainConfig))[0]
-            }
+            build = stored_config(RunFolder.open(run), ConstructTrainConfig)
+            size, first = build.build.turns_per_chunk, build.build.chunks
+            read = [_case(one, grouped_turns(one.turns, size)) for one in conversations]
+            asked = [case.first_chunks(first) for case in read]
+            return in_common(map(told_of, cases(build)[0]), map(told_of, asked))
         if _task(run) == OPERATIONS:
-            config = OperationsConfig.model_validate_json(RunFolder.open(run).config_json)
-            return {log.id for log in training_logs(config)}
+            config = stored_config(RunFolder.open(run), OperationsConfig)
+            return in_common(map(told_of, training_logs(config)), map(told_of, conversations))
     except BadInput:  # its data are no longer there
         return None
     return None

@@ -6,12 +6,11 @@ trained adapter is on. Invariant: all methods of a table answer the same questio
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from memograd.data import Conversation
-from memograd.data.record_files import as_lines
+from memograd.data.record_files import as_lines, json_lines
 from memograd.evaluation import (
     compare_reports,
     print_reports,
@@ -90,9 +89,9 @@ def report_results(
 
 def print_examples(folder: Path) -> None:
     """Show the first questions with what was said before and after training, good or bad."""
-    lines = (folder / "answers.jsonl").read_text(encoding="utf-8").splitlines()
-    console.print(f"the first {min(EXAMPLES, len(lines))} questions:")
-    for record in map(json.loads, lines[:EXAMPLES]):
+    records = [one for _, one in json_lines(folder / "answers.jsonl", "answers")][:EXAMPLES]
+    console.print(f"the first {len(records)} questions:")
+    for record in records:
         console.print(f"  {record['question']}")
         console.print(f"    gold    {record['gold']}")
         console.print(

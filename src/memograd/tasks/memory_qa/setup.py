@@ -144,14 +144,13 @@ def check_keeping(memory: MemoryConfig, measured: Sequence[Conversation]) -> Non
     if policy is None:
         return
     check_policy(policy, memory.embedder)
-    known = trained_on(policy)
-    if known is None:
+    seen = trained_on(policy, measured)
+    if seen is None:
         console.print(f"{policy} does not say what it was trained on: see that it is not this")
-    seen = sorted({one.id for one in measured} & (known or set()))
-    if seen:
+    elif seen:
         raise BadInput(
-            f"memory.policy={policy} was trained on {', '.join(seen)}; measuring on it would "
-            "say nothing about new conversations, so choose others."
+            f"memory.policy={policy} was trained on {', '.join(sorted(seen))}; measuring on it "
+            "would say nothing about new conversations, so choose others."
         )
 
 

@@ -25,7 +25,7 @@ from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.weights import Weights, read_weights, write_weights
 from memograd.tasks.base.progress import console
-from memograd.tasks.base.recipe import Job, Recipe, with_absolute
+from memograd.tasks.base.recipe import Job, Recipe, located
 from memograd.tasks.base.steps import check_began_with, environment, one_process
 from memograd.tasks.relations.cases import Case, read_cases
 from memograd.tasks.relations.fit import fit
@@ -229,7 +229,7 @@ def settled(config: RelationsConfig) -> RelationsConfig:
         shipped = _shipped_data(config)
         left_out = {name: shipped[name] for name in shipped.keys() - config.model_fields_set}
         config = config.model_copy(update=left_out)
-    return with_absolute(config, *_FILES, "start")
+    return located(config)
 
 
 def _shipped_data(config: RelationsConfig) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from memograd.memory.embedders.load import check_embedder, open_embedder
 from memograd.memory.search.ranker.files import RANKER_FILE, Ranker, load_ranker, save_ranker
 from memograd.tasks.base.progress import console
 from memograd.tasks.base.reading import Reader, local_chat
-from memograd.tasks.base.recipe import Evaluation, Job, Recipe, with_absolute
+from memograd.tasks.base.recipe import Evaluation, Job, Recipe, located
 from memograd.tasks.base.steps import TrainingBySteps, check_began_with, environment, one_process
 from memograd.tasks.retrieval.dialogues import (
     Dialogue,
@@ -383,7 +383,7 @@ def _refuse_seen(run: Path, config: RetrievalConfig, measured: Sequence[Source])
 
 def settled(config: RetrievalConfig) -> RetrievalConfig:
     """The same settings for any working directory; those of a resumed run as they were given."""
-    return with_absolute(config, "data", "eval_data", "dialogues", "beside", "turns_only")
+    return located(config)
 
 
 def fingerprint(memories: Sequence[MemoryMaterial]) -> str:

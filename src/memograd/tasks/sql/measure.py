@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import cast
 
 from memograd.evaluation.bootstrap import (
-    bootstrap_interval,
+    Interval,
+    mean_interval,
     paired_bootstrap_difference,
     written_interval,
 )
@@ -31,8 +32,6 @@ from memograd.tasks.sql.rewards import score_evidence, score_execution, score_va
 from memograd.tasks.sql.tool import read_attempt
 
 MEASURES = ("execution accuracy", "evidence", "valid SQL", "turns")
-
-Estimate = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -54,11 +53,11 @@ class SqlChange:
 
     measure: str
     n: int
-    before: Estimate
-    after: Estimate
-    difference: Estimate
-    warm_start: Estimate | None = None
-    gain: Estimate | None = None
+    before: Interval
+    after: Interval
+    difference: Interval
+    warm_start: Interval | None = None
+    gain: Interval | None = None
 
 
 def measure_sql(job: AgentJob, play: Callable[[], list[Rollout]]) -> MeasuredSql:
@@ -101,10 +100,10 @@ def compare_sql(
             SqlChange(
                 name,
                 len(old),
-                _estimate(old),
-                _estimate(new),
+                mean_interval(old),
+                mean_interval(new),
                 paired_bootstrap_difference(old, new),
-                None if begun is None else _estimate(begun),
+                None if begun is None else mean_interval(begun),
                 None if begun is None else paired_bootstrap_difference(begun, new),
             )
         )
@@ -151,7 +150,3 @@ def report_sql(
     table = markdown_table(header, lines)
     with (folder / "evaluation.md").open("a", encoding="utf-8") as file:
         file.write(f"\nThe SQL agent; mean [95% bootstrap interval over questions]:\n\n{table}\n")
-
-
-def _estimate(values: Sequence[float]) -> Estimate:
-    return (sum(values) / len(values), *bootstrap_interval(values))

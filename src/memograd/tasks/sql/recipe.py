@@ -25,16 +25,10 @@ from memograd.data.record_files import as_lines, check_new, write_new
 from memograd.errors import BadInput, need_packages
 from memograd.grpo import RunFolder
 from memograd.rollout.types import Rollout
-from memograd.tasks.agent.recipe import AgentJob, assemble, located_episodes
-from memograd.tasks.agent.served import Serving, check_served, located_served
+from memograd.tasks.agent.recipe import AgentJob, assemble
+from memograd.tasks.agent.served import Serving, check_served
 from memograd.tasks.base.progress import console
-from memograd.tasks.base.recipe import (
-    HeldOut,
-    Job,
-    Recipe,
-    policy_job,
-    with_section,
-)
+from memograd.tasks.base.recipe import HeldOut, Job, Recipe, located, policy_job
 from memograd.tasks.sql.measure import MeasuredSql, measure_sql, report_sql
 from memograd.tasks.sql.questions import (
     LeftOut,
@@ -72,12 +66,7 @@ def settled(config: SqlTrainConfig) -> SqlTrainConfig:
     need_packages("The SQL agent", ["sqlglot"], "sql")
     if config.served.agent is not None:
         check_served(config)
-    return with_section(
-        located_served(located_episodes(config)),
-        "sql",
-        database=Path.resolve,
-        apart_from=Path.resolve,
-    )
+    return located(config)
 
 
 def prepare(config: SqlTrainConfig, checkpoint: Path | None) -> SqlJob:

@@ -19,7 +19,8 @@ from typing import Any, Final
 from memograd.config import TrainConfig
 from memograd.data.record_files import as_lines
 from memograd.evaluation.bootstrap import (
-    bootstrap_interval,
+    Interval,
+    mean_interval,
     paired_bootstrap_difference,
     written_interval,
 )
@@ -90,9 +91,9 @@ class RewardChange:
 
     reward: str
     n: int
-    before: tuple[float, float, float]
-    after: tuple[float, float, float]
-    difference: tuple[float, float, float]
+    before: Interval
+    after: Interval
+    difference: Interval
 
 
 def measure(
@@ -149,15 +150,9 @@ def compare(before: MeasuredRows, after: MeasuredRows) -> list[RewardChange]:
         ]
         if pairs:
             old, new = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-            changes.append(
-                RewardChange(
-                    name,
-                    len(pairs),
-                    before=(sum(old) / len(old), *bootstrap_interval(old)),
-                    after=(sum(new) / len(new), *bootstrap_interval(new)),
-                    difference=paired_bootstrap_difference(old, new),
-                )
-            )
+            difference = paired_bootstrap_difference(old, new)
+            sides = mean_interval(old), mean_interval(new)
+            changes.append(RewardChange(name, len(pairs), *sides, difference))
     return changes
 
 

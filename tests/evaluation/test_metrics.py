@@ -1,4 +1,4 @@
-"""Evaluation scores are the training rewards; ROUGE-L by hand and against the library."""
+"""Scores are the training rewards, whatever the batch size; ROUGE-L by hand and by the library."""
 
 from __future__ import annotations
 
@@ -9,10 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
 
+from memograd.config import LoraConfig
 from memograd.errors import BadInput
 from memograd.evaluation import METRICS, score_answers
-from memograd.evaluation.metrics import ANSWER_METRICS, answer_scores, rouge_l, rouge_words
+from memograd.evaluation.metrics import (
+    ANSWER_METRICS,
+    answer_scores,
+    evaluate_policy,
+    rouge_l,
+    rouge_words,
+)
+from memograd.policy.language_model import LanguageModel
 from memograd.rewards import RewardError, get_reward
+from memograd.rollout import Message, Scenario
 
 
 @dataclass(frozen=True)
@@ -121,3 +130,51 @@ def test_every_score_is_a_share_and_equal_answers_are_right(
     same = answer_scores(gold, gold, language)  # type: ignore[arg-type]
     assert same["squad_em"] == 1
     assert same["rouge_l"] == (1 if rouge_words(gold) else 0)
+
+
+@pytest.fixture(scope="module")
+def policy(tiny_model_folder) -> LanguageModel:
+    return LanguageModel.load(str(tiny_model_folder), lora=LoraConfig(r=2), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def questions() -> list[Scenario]:
+    return [
+        Scenario(
+            id=f"q{number}",
+            messages=(Message(role="user", content="why? " * number),),
+            columns={"answer": "a b", "category": "temporal" if number % 2 else "single-hop"},
+        )
+        for number in range(1, 8)
+    ]
+
+
+def test_the_batch_size_changes_nothing(policy, questions) -> None:
+    heard: list[int] = []
+    whole, pieces = (
+        evaluate_policy(
+            policy,
+            questions,
+            method="m",
+            max_completion_length=5,
+            batch_size=size,
+            on_progress=heard.append,
+        )
+        for size in (7, 3)
+    )
+    assert whole.answers == pieces.answers
+    assert whole.report.scores == pieces.report.scores
+    assert heard == [7, 3, 6, 7]
+
+
+def test_scores_stand_in_the_order_of_the_questions(policy, questions) -> None:
+    result = evaluate_policy(policy, questions, method="m", max_completion_length=5, batch_size=4)
+    assert list(result.report.question_ids) == [scenario.id for scenario in questions]
+    assert result.report.n == 7
+
+    class Gold:
+        def __init__(self, scenario: Scenario) -> None:
+            self.answer = str(scenario.columns["answer"])
+            self.category = str(scenario.columns["category"])
+
+    assert result.report.scores == score_answers(result.answers, [Gold(s) for s in questions])
