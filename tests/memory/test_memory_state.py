@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -358,9 +359,11 @@ def test_going_back_gives_what_folding_up_to_there_gives(
         return  # everything was purged, so nothing can be taken back
     told = [one for one in events[:place] if one.subject in {*changed, ALICE.owner}]
     now = everything(state)
+    state.items.count_by("kind")  # from now on its parts know, and hand it on
     past = state.went_back(place, changed, told, lookup_many)
     folded = fold(events[:place]) if place else MemoryState(D)
     folded.seq = place
+    assert past.items.count_by("kind") == Counter(item.kind.value for item in folded.items)
     assert everything(past) == everything(folded)
     assert list(past.turns_by_id) == list(folded.turns_by_id)
     assert past.last_turns(3) == folded.last_turns(3)

@@ -15,6 +15,7 @@ another owner's address is refused as one that does not exist.
 # function.
 
 from collections.abc import Callable
+from inspect import getdoc
 from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -65,7 +66,11 @@ def add_tools(server: MCPServer[Any], memory_for: MemoryFor) -> None:
     """Give the server its tools. memory_for: the memory that a call may see."""
 
     def tool(title: str, **hints: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        return server.tool(title=title, annotations=told_of(title, **hints))
+        def offer(does: Callable[..., Any]) -> Callable[..., Any]:
+            told = told_of(title, **hints)
+            return server.tool(title=title, description=getdoc(does), annotations=told)(does)
+
+        return offer
 
     @tool("Remember")
     def add_memory(
