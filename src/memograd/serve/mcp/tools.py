@@ -43,9 +43,9 @@ from memograd.serve.mcp.recalled import (
     result,
     told,
 )
-from memograd.serve.numbers import Whole
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import Forbidden, NotFound
+from memograd.web.strict_json import Whole
 
 MemoryFor = Callable[[Context[Any, Any]], OwnedMemory]
 Asking = Context[Any, Any]

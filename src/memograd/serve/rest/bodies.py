@@ -18,8 +18,8 @@ from memograd.errors import BadInput
 from memograd.memory.records.scope import SCOPE_FIELDS
 from memograd.serve.limits import check_filters
 from memograd.serve.mem0_filters import in_our_words
-from memograd.serve.numbers import Real, Whole
 from memograd.serve.refusals import NotOffered
+from memograd.web.strict_json import Real, Whole
 
 Time = datetime | str | Annotated[float, Strict()]
 """Strict, since true is no time: it would be the first second of 1970."""
