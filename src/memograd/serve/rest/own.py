@@ -156,9 +156,8 @@ def routes(served: Served) -> APIRouter:
     def create_key(asked: NewKeyAsked, identity: Asking) -> Any:
         """Make a key; its secret is shown this once. For an admin key."""
         identity.need_operator()
-        seconds = None if asked.days is None else asked.days * 86_400
         made = served.keys.create(
-            asked.name, owner=asked.owner, rights=asked.rights, seconds=seconds
+            asked.name, owner=asked.owner, rights=asked.rights, days=asked.days
         )
         return {**made.key.shown(), "secret": made.secret}
 
