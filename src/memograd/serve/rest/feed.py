@@ -23,7 +23,7 @@ from memograd.memory.records.events import Event
 from memograd.serve.identity import Identity
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import Refused, Unavailable
-from memograd.serve.rest.door import Door, Limit, router
+from memograd.serve.rest.door import Door, Limit, check_address, router
 from memograd.serve.served import Served
 from memograd.web.json_text import json_line
 
@@ -63,6 +63,7 @@ def routes(served: Served) -> APIRouter:
     ) -> Response:
         """Operations as they happen, as server-sent events; from now on unless `after` is given."""
         identity = await served.identify(request.headers, request.method)
+        check_address(request)
         memory = served.memory_of(identity, via="rest")
         seen = last_event_id or ""
         place = min(int(seen), LAST_PLACE) if seen.isdecimal() else after
