@@ -93,10 +93,12 @@ def main() -> None:
         change(memory, given.changed - (journal.count_changes(OWNER) - given.items))
         web.get(pages["list"])  # reads the changes
         behind = f", {given.changed:,} changes later"
+        past = f"/page/memory?owner={OWNER}&at={given.items}"
         show(
             web,
             {
-                f"the past, all items{behind}": f"/page/memory?owner={OWNER}&at={given.items}",
+                f"the past, all items{behind}": past,
+                f"search there{behind}": f"{past}&q=word7+word2021",
                 f"the past, half way{behind}": pages["the past, half way"],
             },
         )

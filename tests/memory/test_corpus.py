@@ -238,6 +238,27 @@ def test_forks_share_memory_and_the_number_of_segments_stays_small() -> None:
     assert "4" in corpus and len(corpus) == 500
 
 
+def test_a_past_that_is_only_looked_at_moves_no_vectors() -> None:
+    numbers = [n for n in range(500) if n % 5]
+    corpus: Corpus[Note] = Corpus(D)
+    notes, vectors = [Note(str(n)) for n in numbers], np.stack([unit(n) for n in numbers])
+    corpus.add_many(notes, vectors, [terms_of(n) for n in numbers], numbers)
+    lost: Corpus[Note] = Corpus(D)
+    for n in range(0, 401, 5):
+        lost.add_many([Note(str(n))], unit(n)[None], [terms_of(n)], [n])
+    past = corpus.went_back(400, [], lost)
+    woven = max(past._view.parts, key=lambda part: part.size)
+    made = woven.segment.searched.cache_info  # type: ignore[attr-defined]
+    assert ids(past) == [str(n) for n in range(401)]
+    assert "3" in past and past.last(1, skip=len(past) - 1) == [Note("0")]
+    assert made().currsize == 0
+    afresh = filled(len(past))
+    found = past.dense(unit(3), k=50)
+    assert made().currsize == 1
+    assert found == afresh.dense(unit(3), k=50)
+    assert past.lexical(["t3"], k=50) == afresh.lexical(["t3"], k=50)
+
+
 def test_a_corpus_that_lost_half_its_records_forgets_them() -> None:
     corpus = filled(1000)
     for i in range(0, 1000, 2):

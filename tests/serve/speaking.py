@@ -32,7 +32,7 @@ async def client(
 ) -> AsyncIterator[Client]:
     headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
     headers |= given.pop("headers", {})
-    async with httpx2.AsyncClient(headers=headers, trust_env=False) as web:
+    async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as web:
         transport = streamable_http_client(address, http_client=web)
         async with Client(transport, mode=mode, **given) as asking:
             yield asking

@@ -75,6 +75,8 @@ def test_a_name_that_stands_twice_is_refused(serving: Serving) -> None:
         ("POST", "/sweep?user_id=bob"),
         ("POST", "/reset?user_id=bob"),
         ("GET", "/export?user_id=bob"),
+        ("GET", "/operations/feed?user_id=bob"),
+        ("DELETE", "/keys/token?owner=user:bob"),
     ],
 )
 def test_no_parameter_is_passed_over(serving: Serving, method: str, path: str) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from asked import ADMIN, Serving
 from browsing import Browser
+from typer.testing import CliRunner
 
+from memograd.cli.app import app
 from memograd.errors import BadInput
 from memograd.serve import keys as keys_module
 from memograd.serve.database import ServeDatabase
@@ -73,9 +75,17 @@ def test_a_key_that_another_process_revokes_opens_nothing_soon(
 
 
 def test_an_expired_key_opens_nothing(serving: Serving) -> None:
-    made = serving.served.keys.create("old", owner=None, rights=["read"], seconds=-1)
+    made = serving.served.keys.create("old", owner=None, rights=["read"], days=1e-12)
     assert serving.ask("GET", "/openapi.json", made.secret).status_code == 401
     assert not serving.served.keys.exist()
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "inf", "1e300", "nan"])
+def test_a_key_lasts_for_some_days(served_empty: Serving, days: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="above 0"):
+        served_empty.served.keys.create("x", owner=None, rights=["read"], days=float(days))
+    command = ["serve", "keys", "create", "x", "--days", days, "--path", str(tmp_path / "other")]
+    assert isinstance(CliRunner().invoke(app, command).exception, BadInput)
 
 
 @pytest.mark.parametrize("rights", [[], ["reed"], ["read", ""]])

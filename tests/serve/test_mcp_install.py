@@ -255,6 +255,14 @@ def test_the_command_refuses(home: Path, given: list[str]) -> None:
     assert list(home.iterdir()) == []
 
 
+def test_a_key_that_is_around_is_named_as_what_is_in_the_way(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMOGRAD_KEY", "mg-x")
+    done = CliRunner().invoke(app, ["mcp", "install", "cursor", "--user", "alice", "--yes"])
+    assert "MEMOGRAD_KEY" in str(done.exception)
+
+
 # The hooks
 
 

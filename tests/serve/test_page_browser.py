@@ -146,6 +146,27 @@ def test_a_memory_is_edited_forgotten_and_erased(
     assert left == ["I live in Denver.", "I drive an old Volvo."]
 
 
+def test_a_key_is_made_once(chromium: Any, served: str, serving: Serving) -> None:
+    page = entered(chromium, serving, served)
+    page.goto(f"{served}/page/keys")
+    page.fill("[name=name]", "phone")
+    page.fill("[name=owner]", "alice")
+    page.click(".key-form .main")
+    page.wait_for_selector("#refusal")
+    assert page.input_value("[name=name]") == "phone"  # to be mended
+    page.fill("[name=owner]", "user:alice")
+    page.click(".key-form .main")
+    page.wait_for_selector(".made")
+    page.wait_for_function("document.querySelector('[name=name]').value === ''")
+    assert page.inner_text("#notice") == ""
+    [key] = serving.served.keys.list()
+    assert (key.name, key.owner) == ("phone", "user:alice")
+    page.on("dialog", lambda asked: asked.accept())
+    page.click("#keys .danger")
+    page.wait_for_selector("#keys .bad")
+    assert not serving.served.keys.exist()
+
+
 def test_hostile_texts_are_only_texts(opened: Callable[..., Any]) -> None:
     page = opened("/page/memory?owner=user:mallory")
     assert HOSTILE in page.inner_text("#results")

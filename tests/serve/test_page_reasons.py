@@ -10,7 +10,7 @@ from asked import Serving
 from browsing import Browser
 
 from memograd.memory.records.operations import REASONS, reason
-from memograd.serve.page.reasons import in_language
+from memograd.serve.page.texts import in_language
 
 ENGLISH, CHINESE = "User lives in Rome: near the river.", "用户住在罗马：河边。"
 

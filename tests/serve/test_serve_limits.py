@@ -22,6 +22,7 @@ from asked import ADMIN, Serving
 
 from memograd.cli import main
 from memograd.errors import BadInput
+from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import TooMany
 from memograd.serve.served import ServeLimits
 from memograd.web.running import listen, running
@@ -131,6 +132,31 @@ def test_more_feeds_than_there_are_places_are_refused(
         assert again.status_code == 200
 
 
+def test_feeds_that_are_asked_for_at_once_find_no_more_places(
+    make_serving: Callable[..., Serving], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serving = make_serving(limits=ServeLimits(max_streams=8))
+    key = serving.key("user:alice", "read")
+    together, looked_up = threading.Barrier(4), OwnedMemory.last_operation
+
+    def last_operation(memory: OwnedMemory) -> int:
+        together.wait(timeout=30)
+        return looked_up(memory)
+
+    monkeypatch.setattr(OwnedMemory, "last_operation", last_operation)
+    head = f"GET /operations/feed HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n\r\n"
+    with running(serving.app) as address, contextlib.ExitStack() as open_feeds:
+        port = int(address.rpartition(":")[2])
+        feeds = [
+            open_feeds.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+            for _ in range(4)
+        ]
+        for feed in feeds:
+            feed.sendall(head.encode())
+        told = sorted(feed.recv(12).decode() for feed in feeds)
+        assert told == ["HTTP/1.1 200"] * 2 + ["HTTP/1.1 429"] * 2
+
+
 def test_one_users_client_shuts_nobody_out(make_serving: Callable[..., Serving]) -> None:
     serving = make_serving(limits=ServeLimits(max_streams=8, max_calls=8))
     alice, bob = serving.key("user:alice"), serving.key("user:bob")
@@ -141,15 +167,16 @@ def test_one_users_client_shuts_nobody_out(make_serving: Callable[..., Serving])
         for _ in range(2):
             held.enter_context(places.taken(who[0]))
         with pytest.raises(TooMany, match="This key holds as many streams"):
-            places.check(who[0])
+            held.enter_context(places.taken(who[0]))
         for _ in range(2):
             held.enter_context(places.taken(who[1]))
         for _ in range(4):  # an application speaks for all
             held.enter_context(places.taken(who[2]))
         with pytest.raises(TooMany, match="The server answers as many streams"):
-            places.check(who[2])
+            held.enter_context(places.taken(who[2]))
     assert places.free == 8
-    places.check(who[0])
+    with places.taken(who[0]):
+        assert places.free == 7
 
 
 def test_a_port_in_use_is_told_in_one_sentence() -> None:

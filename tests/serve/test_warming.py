@@ -13,7 +13,7 @@ from asked import ADMIN, Serving
 from memograd.errors import MemogradError
 from memograd.memory import Memory
 from memograd.memory.journal import Journal
-from memograd.serve import warming
+from memograd.serve import app as application
 from memograd.web.running import running
 
 
@@ -24,7 +24,7 @@ def again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Serving:
     """A memory of four owners that was opened again, of which three are large here."""
-    monkeypatch.setattr(warming, "LEAST_ITEMS", 2)
+    monkeypatch.setattr(application, "LEAST_ITEMS", 2)
     first = open_memory()
     for owner, count in {"huge": 5, "alice": 4, "bob": 3, "carol": 1}.items():
         for number in range(count):
@@ -48,7 +48,7 @@ def wait_for(serving: Serving, expected: list[str]) -> None:
 def test_the_largest_that_stay_held_are_folded(
     again: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(warming, "MOST_ITEMS", 4)
+    monkeypatch.setattr(application, "MOST_ITEMS", 4)
     assert folded(again) == []
     with running(again.app):
         wait_for(again, ["alice"])  # with bob or with huge there would be more than stays

@@ -88,7 +88,12 @@ def install(
         server = RunningServer(url, key)
         if not check(server):
             typer.echo(f"No server answers at {url} now: start it by memograd serve.", err=True)
-    elif owner is None or key is not None:
+    elif key is not None:
+        raise BadInput(
+            f"--key (or {KEY}, which is set) belongs to a running server: give its --url too, or"
+            " leave the key out."
+        )
+    elif owner is None:
         raise BadInput(
             "Say whose memory it is by --user NAME, or give --url and --key of a running server."
         )

@@ -150,7 +150,7 @@ def create_key(
         str, typer.Option(metavar="LIST", help="Of read, write, erase, admin; by commas.")
     ] = "read,write",
     days: Annotated[
-        float | None, typer.Option(metavar="N", min=0.0, help="Days until it expires; else never.")
+        float | None, typer.Option(metavar="N", help="Days until it expires; else never.")
     ] = None,
     path: given.Where = None,
     json: given.AsJson = False,
@@ -163,7 +163,7 @@ def create_key(
             name,
             owner=owner_of(user, agent, run),
             rights=[right.strip() for right in rights.split(",")],
-            seconds=None if days is None else days * 86400,
+            days=days,
         )
     if json:
         show.as_json({**made.key.shown(), "secret": made.secret})

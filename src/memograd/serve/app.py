@@ -1,17 +1,25 @@
 """The web application: what stands before every route, its parts, and how a refusal is told.
 
-Outermost first: the headers of every answer, HEAD as GET without a body (`web/head.py`), what makes
-a page of a refusal where a reader looks at pages (`page/mount.py`), Host and Origin (403), a key
-where there is a body (401), the time and the size of the body (408, 413), then the routes of
+Outermost first: the headers of every answer, HEAD as GET without a body (`web/headers.py`), what
+makes a page of a refusal where a reader looks at pages (`page/mount.py`), Host and Origin (403), a
+key where there is a body (401), the time and the size of the body (408, 413), then the routes of
 `PARTS`. Invariants: what is refused has the form `{"detail": SENTENCE}`, and on the page its
 language; a failure of the database is 503 with Retry-After, and its own words go to the log, not to
 the client.
+
+A memory is folded out of its journal when it is first needed, and a hundred thousand items take
+seconds: so the largest are folded behind the start (`warming`), while nobody has asked yet. No
+start waits for it, and no call for more than the fold it would have made itself; it folds no more
+than stays held, and what goes wrong is told by the call that meets it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
+import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
@@ -24,6 +32,7 @@ from starlette.exceptions import HTTPException
 import memograd
 from memograd.errors import BadInput, MemogradError
 from memograd.memory import Memory
+from memograd.memory.state.store import HELD_RECORDS, MemoryStore
 from memograd.serve import session
 from memograd.serve.limits import KnownFirst
 from memograd.serve.mcp import http as mcp
@@ -31,16 +40,19 @@ from memograd.serve.page import mount
 from memograd.serve.refusals import Refused, failure, misfit, refusal
 from memograd.serve.rest import routes
 from memograd.serve.served import Served, ServeSettings
-from memograd.serve.warming import warming
 from memograd.web.body_limit import BodyLimit, SlowBody
-from memograd.web.head import HeadAsGet
-from memograd.web.headers import SAFE, SafeHeaders, allowed
+from memograd.web.headers import SAFE, HeadAsGet, SafeHeaders, allowed
 from memograd.web.host_check import HostCheck, checked_host
 
 Part = Callable[[FastAPI, Served], AbstractAsyncContextManager[Any] | None]
 
 
 logger = logging.getLogger(__name__)
+
+LEAST_ITEMS: Final = 1000
+"""Smaller memories are left, since their fold is quicker than a page."""
+MOST_ITEMS: Final = HELD_RECORDS // 2
+"""Of those that are folded behind the start; what was said to each is held too."""
 
 
 def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI:
@@ -91,6 +103,37 @@ def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI
     app.add_middleware(HeadAsGet, but=[session.LOGIN])  # a preview of the address uses it up
     app.add_middleware(SafeHeaders)
     return app
+
+
+@contextlib.asynccontextmanager
+async def warming(store: MemoryStore) -> AsyncIterator[None]:
+    """Fold within this block, in a thread; the block's end waits for the fold that has begun."""
+    ending = threading.Event()
+    thread = threading.Thread(
+        target=_fold_the_largest, args=(store, ending), name="memograd-warming", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        await asyncio.to_thread(thread.join)
+
+
+def _fold_the_largest(store: MemoryStore, ending: threading.Event) -> None:
+    items: Counter[str] = Counter()
+    try:
+        for scope, living, _, _ in store.journal.living(None):
+            items[scope.owner] += living
+        left = MOST_ITEMS
+        for owner, count in items.most_common():
+            if count < LEAST_ITEMS or ending.is_set():
+                return
+            if count <= left:
+                store.states.current(owner)
+                left -= count
+    except MemogradError as error:
+        logger.warning("No memory was made ready behind the start: %s", error)
 
 
 def _explain_errors(app: FastAPI) -> None:

@@ -28,9 +28,11 @@ from memograd.serve.database import KEYS, ServeDatabase, moment, now_micros
 
 KNOWN_SECONDS: Final = 2.0
 KNOWN_KEYS: Final = 65_536
-SESSION_SECONDS: Final = 30 * 24 * 3600
-LOGIN_SECONDS: Final = 15 * 60
+SESSION_DAYS: Final = 30
+LOGIN_DAYS: Final = 15 / (24 * 60)
 MOST_NAME: Final = 200
+DAY_SECONDS: Final = 86_400
+MOST_DAYS: Final = 36_500
 LONGEST_ID: Final = 500
 """Characters of an id under which something is written: it stands in every event and on the page of
 owners, and PostgreSQL finds rows by 2,700 bytes at most."""
@@ -110,16 +112,21 @@ class Keys:
         owner: str | None,
         rights: Iterable[Right | str],
         kind: KeyKind = KeyKind.key,
-        seconds: float | None = None,
+        days: float | None = None,
     ) -> NewKey:
-        """Make a key. owner: as `owner_of` gives it; None opens everybody's memory. seconds: how
-        long it opens anything; None: until it is revoked. Raises BadInput for a name or rights that
-        cannot be."""
+        """Make a key. owner: as `owner_of` gives it; None opens everybody's memory. days: how long
+        it opens anything; None: until it is revoked. Raises BadInput for a name, rights or days
+        that cannot be."""
         name = name.strip()
         if not name or len(name) > MOST_NAME or not name.isprintable():
             raise BadInput(f"A key needs a name of 1 to {MOST_NAME} printable characters.")
         if owner is not None and len(owner_field(owner)[1]) > LONGEST_ID:
             raise BadInput(f"The owner of a key has {LONGEST_ID} characters at most: shorten it.")
+        if days is not None and not 0 < days <= MOST_DAYS:
+            raise BadInput(
+                f"Days are a number above 0 and no more than {MOST_DAYS}; without them a key opens"
+                " until it is revoked."
+            )
         now = now_micros()
         key = Key(
             id=secrets.token_hex(6),
@@ -128,7 +135,7 @@ class Keys:
             owner=None if owner is None else checked_owner(owner),
             rights=checked_rights(rights),
             created_at=now,
-            expires_at=None if seconds is None else now + int(seconds * 1e6),
+            expires_at=None if days is None else now + int(days * DAY_SECONDS * 1e6),
         )
         secret = f"mg-{secrets.token_urlsafe(32)}"
         row = {
@@ -200,9 +207,7 @@ class Keys:
 
     def login_token(self, *, name: str, owner: str | None, rights: Iterable[Right | str]) -> str:
         """A token that begins one session, soon."""
-        made = self.create(
-            name, owner=owner, rights=rights, kind=KeyKind.login, seconds=LOGIN_SECONDS
-        )
+        made = self.create(name, owner=owner, rights=rights, kind=KeyKind.login, days=LOGIN_DAYS)
         return made.secret
 
     def begin_session(self, login_token: str) -> NewKey | None:
@@ -232,7 +237,7 @@ class Keys:
             owner=spent.owner,
             rights=spent.rights,
             kind=KeyKind.session,
-            seconds=SESSION_SECONDS,
+            days=SESSION_DAYS,
         )
 
 

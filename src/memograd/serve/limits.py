@@ -80,17 +80,13 @@ class Places:
         self._of_one = max(1, count // SHARES)
         self._held: Counter[str] = Counter()
 
-    def check(self, who: Identity) -> None:
-        """Raise `TooMany` if there is no place."""
+    @contextmanager
+    def taken(self, who: Identity) -> Iterator[None]:
+        """A place within this block; raises `TooMany` if there is none."""
         if self.free <= 0:
             raise TooMany(f"The server answers as many {self._what} as it may: try again.")
         if who.owner is not None and self._held[who.key_id] >= self._of_one:
             raise TooMany(f"This key holds as many {self._what} as one key may: try again.")
-
-    @contextmanager
-    def taken(self, who: Identity) -> Iterator[None]:
-        """A place within this block; raises `TooMany` if there is none."""
-        self.check(who)
         self.free -= 1
         self._held[who.key_id] += 1
         try:

@@ -110,14 +110,5 @@ async def asking(request: Request) -> AsyncIterator[Identity]:
             yield identity
 
 
-async def asking_for_long(
-    served: Served, identity: Identity, stream: AsyncIterator[str]
-) -> AsyncIterator[str]:
-    """The stream, with one of the places for streams for as long as it lasts."""
-    with served.streams.taken(identity):
-        async for part in stream:
-            yield part
-
-
 Asking = Annotated[Identity, Depends(asking)]
 """A route's parameter: who asks."""

@@ -15,7 +15,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 
 from memograd.serve.identity import COOKIE
-from memograd.serve.keys import SESSION_SECONDS
+from memograd.serve.keys import DAY_SECONDS, SESSION_DAYS
 from memograd.serve.refusals import Unauthorised
 from memograd.serve.served import Asking, Served
 
@@ -43,7 +43,7 @@ def add_to(app: FastAPI, served: Served) -> None:
         answer.set_cookie(
             COOKIE,
             begun.secret,
-            max_age=SESSION_SECONDS,
+            max_age=SESSION_DAYS * DAY_SECONDS,
             httponly=True,
             samesite="strict",
             secure=request.url.scheme == "https",

@@ -55,16 +55,21 @@ class BodyLimit:
             if len(body) > self._limit:
                 await refuse(send, receive if more else None, 413, self._refusal)
                 return
-        given = False
+        await self._app(scope, once_more(bytes(body), receive), send)
 
-        async def whole() -> MutableMapping[str, Any]:
-            nonlocal given
-            if given:
-                return await receive()
-            given = True
-            return {"type": "http.request", "body": bytes(body), "more_body": False}
 
-        await self._app(scope, whole, send)
+def once_more(body: bytes, receive: Receive) -> Receive:
+    """What gives a body that was read already, and then whatever else comes."""
+    given = False
+
+    async def again() -> MutableMapping[str, Any]:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
 
 
 async def refuse(

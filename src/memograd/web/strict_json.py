@@ -4,7 +4,7 @@ Python's parser takes NaN and Infinity, which no database, no other server and n
 raises RecursionError for a body of brackets. Of two members with one name it takes the last, where
 a proxy or a filter before us may take the first. Invariants: what a route is given can be written
 as JSON again, has one meaning for everybody who reads it, and holds no more values than can be
-checked while others wait.
+checked while others wait; a truth value is no number, though pydantic takes `true` for 1.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
 from starlette.exceptions import HTTPException
 
 from memograd.web.json_text import DEEPEST, MOST_VALUES, too_deep, too_many
@@ -102,3 +104,14 @@ def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
             raise json.JSONDecodeError(f"{name[:60]!r} is there twice", "", 0)
         found[name] = value
     return found
+
+
+def _no_truth_value(value: Any) -> Any:
+    """What may be a number, as it stands."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("number", "Input should be a number, not true or false")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_truth_value)]
+Real = Annotated[float, BeforeValidator(_no_truth_value)]

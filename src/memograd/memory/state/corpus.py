@@ -382,8 +382,7 @@ class Corpus(Generic[T]):
             segment = parts[number].segment
             matrix = segment.matrix.copy()
             matrix[[row for row, _ in places]] = self._vectors([vectors[id] for _, id in places])
-            matrix.flags.writeable = False
-            parts[number] = replace(parts[number], segment=replace(segment, matrix=matrix))
+            parts[number] = replace(parts[number], segment=segment.with_matrix(matrix))
         changed: Corpus[T] = Corpus(self._dimension)
         changed._view = CorpusView(tuple(parts), tail, view.layout)
         return changed

@@ -5,7 +5,8 @@ flat arrays: for every term the rows that hold it, how often, and how long those
 side in one block. A `SegmentPart` is a segment as one corpus sees it: the segment and a mask of the
 rows that this corpus has removed; it is replaced, never changed, so a fork that holds the old part
 sees what it always saw. Joining parts makes a new segment of the rows that are alive, in the same
-order.
+order. Weaving two makes one whose vectors and postings are made when somebody first searches there:
+a past that is only looked at needs neither.
 
 Invariant: joining changes nothing that a search can see: joined postings are those that building
 them from the joined rows gives, up to the numbering of terms.
@@ -14,8 +15,9 @@ them from the joined rows gives, up to the numbering of terms.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import chain
 from typing import Generic, Protocol, TypeVar
 
@@ -75,19 +77,44 @@ class Postings:
 
 
 @dataclass(frozen=True, slots=True)
+class Searched:
+    """What a search reads of records: vectors float32 `[n, d]`, read-only, and postings."""
+
+    matrix: np.ndarray
+    postings: Postings
+
+    def __post_init__(self) -> None:
+        self.matrix.flags.writeable = False
+
+
+@dataclass(frozen=True, slots=True)
 class Segment(Generic[T]):
-    """records `[n]`, their vectors float32 `[n, d]`, lengths in terms int64 `[n]`, postings, the
-    row of each id, and the place of the event that brought each, int64 `[n]`, 0 without a journal.
+    """records `[n]`, lengths in terms int64 `[n]`, what a search reads, the row of each id, and the
+    place of the event that brought each, int64 `[n]`, 0 without a journal.
     """
 
     records: list[T]
-    matrix: np.ndarray
     lengths: np.ndarray
-    postings: Postings
+    searched: Callable[[], Searched]
     rows: dict[str, int]
     since: np.ndarray
     columns: list[Columns] = field(default_factory=list, compare=False, repr=False)
     labels: dict[str, SharedTexts] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The vectors, float32 `[n, d]`."""
+        return self.searched().matrix
+
+    @property
+    def postings(self) -> Postings:
+        """Which rows hold a term."""
+        return self.searched().postings
+
+    def with_matrix(self, matrix: np.ndarray) -> Segment[T]:
+        """The same records with other vectors, which are kept, not copied."""
+        searched = Searched(matrix, self.postings)
+        return replace(self, searched=lambda: searched)
 
     def labelled(self, attribute: str) -> SharedTexts:
         """Its records by the text of one attribute; made when it is first asked for."""
@@ -171,8 +198,8 @@ def build_part(
 ) -> SegmentPart[T]:
     """A part of new records, all alive. The matrix, float32 `[n, d]`, is kept, not copied."""
     lengths = np.fromiter(map(len, terms_per_record), np.int64, len(records))
-    postings = build_postings(terms_per_record)
-    return _part(list(records), matrix, lengths, postings, np.array(since, np.int64))
+    searched = Searched(matrix, build_postings(terms_per_record))
+    return _part(list(records), lengths, lambda: searched, np.array(since, np.int64))
 
 
 def join_parts(parts: Sequence[SegmentPart[T]]) -> SegmentPart[T]:
@@ -186,21 +213,16 @@ def join_parts(parts: Sequence[SegmentPart[T]]) -> SegmentPart[T]:
         offset += len(rows)
         rows_of_parts.append(rows)
         renumbered.append((part.segment.postings, new_rows))
+    alive = list(zip(parts, rows_of_parts, strict=True))
+    matrix = np.concatenate(
+        [p.segment.matrix if p.dead is None else p.segment.matrix[rows] for p, rows in alive]
+    )
+    searched = Searched(matrix, join_postings(renumbered))
     joined = _part(
         [record for part in parts for record in part],
-        np.concatenate(
-            [
-                p.segment.matrix if p.dead is None else p.segment.matrix[rows]
-                for p, rows in zip(parts, rows_of_parts, strict=True)
-            ]
-        ),
-        np.concatenate(
-            [p.segment.lengths[rows] for p, rows in zip(parts, rows_of_parts, strict=True)]
-        ),
-        join_postings(renumbered),
-        np.concatenate(
-            [p.segment.since[rows] for p, rows in zip(parts, rows_of_parts, strict=True)]
-        ),
+        np.concatenate([p.segment.lengths[rows] for p, rows in alive]),
+        lambda: searched,
+        np.concatenate([p.segment.since[rows] for p, rows in alive]),
     )
     known = [part.segment.columns for part in parts]
     if all(known):
@@ -211,28 +233,42 @@ def join_parts(parts: Sequence[SegmentPart[T]]) -> SegmentPart[T]:
 
 def weave_parts(first: SegmentPart[T], second: SegmentPart[T]) -> SegmentPart[T]:
     """One part with the living rows of both, in the order of the events that brought them."""
-    parts = (first, second)
-    rows_of_parts = [part.alive_rows() for part in parts]
-    since = np.concatenate(
-        [p.segment.since[rows] for p, rows in zip(parts, rows_of_parts, strict=True)]
-    )
+    segments = (first.segment, second.segment)
+    rows = (first.alive_rows(), second.alive_rows())
+    both = list(zip(segments, rows, strict=True))
+    since = np.concatenate([segment.since[taken] for segment, taken in both])
     order = np.argsort(since, kind="stable")
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
-    records: list[T] = [record for part in parts for record in part]
-    matrix = np.empty((len(order), first.segment.matrix.shape[1]), np.float32)
-    lengths = np.empty(len(order), np.int64)
-    renumbered, offset = [], 0
-    for part, rows in zip(parts, rows_of_parts, strict=True):
-        mine = ranks[offset : offset + len(rows)]
-        offset += len(rows)
-        matrix[mine] = part.segment.matrix[rows]
-        lengths[mine] = part.segment.lengths[rows]
-        new_rows = np.full(part.size, -1, np.int32)
-        new_rows[rows] = mine
-        renumbered.append((part.segment.postings, new_rows))
-    postings = _rising(join_postings(renumbered), len(order))
-    return _part([records[at] for at in order.tolist()], matrix, lengths, postings, since[order])
+    places = (ranks[: len(rows[0])], ranks[len(rows[0]) :])
+    records: list[T] = [*first, *second]
+
+    @cache  # two threads may both make it: it is the same
+    def searched() -> Searched:
+        # One gather: to fault in fresh memory costs far more than to fill it.
+        source = np.zeros(len(order), np.int64)
+        source[places[0]] = rows[0]
+        matrix = segments[0].matrix[source]
+        matrix[places[1]] = segments[1].matrix[rows[1]]
+        renumbered = []
+        for (segment, taken), mine in zip(both, places, strict=True):
+            new_rows = np.full(len(segment.records), -1, np.int32)
+            new_rows[taken] = mine
+            renumbered.append((segment.postings, new_rows))
+        return Searched(matrix, _rising(join_postings(renumbered), len(order)))
+
+    lengths = np.concatenate([segment.lengths[taken] for segment, taken in both])
+    in_order = [records[at] for at in order.tolist()]
+    woven = _part(in_order, lengths[order], searched, since[order])
+    for attribute in first.segment.labels:
+        labels = [segment.labelled(attribute) for segment in segments]
+        texts = tuple(dict.fromkeys(text for one in labels for text in one.texts))
+        codes = [
+            np.array([texts.index(text) for text in one.texts], np.int64)[one.codes[taken]]
+            for one, taken in zip(labels, rows, strict=True)
+        ]
+        woven.segment.labels[attribute] = SharedTexts(texts, np.concatenate(codes)[order])
+    return woven
 
 
 def _rising(postings: Postings, n_rows: int) -> Postings:
@@ -249,14 +285,12 @@ def _rising(postings: Postings, n_rows: int) -> Postings:
 
 def _part(
     records: list[T],
-    matrix: np.ndarray,
     lengths: np.ndarray,
-    postings: Postings,
+    searched: Callable[[], Searched],
     since: np.ndarray,
 ) -> SegmentPart[T]:
-    matrix.flags.writeable = False
     rows = {record.id: row for row, record in enumerate(records)}
-    segment = Segment(records, matrix, lengths, postings, rows, since)
+    segment = Segment(records, lengths, searched, rows, since)
     return SegmentPart(segment, None, len(records), int(lengths.sum()))
 
 

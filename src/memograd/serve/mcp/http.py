@@ -42,6 +42,7 @@ from memograd.serve.mcp.server import memory_server
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import Forbidden, Refused, Unprocessable, shortened
 from memograd.serve.served import Served
+from memograd.web.body_limit import once_more
 from memograd.web.strict_json import checked_body
 
 PATH: Final = "/mcp"
@@ -103,7 +104,7 @@ class _Endpoint:
                 except json.JSONDecodeError as error:
                     await _no_message(error)(scope, receive, send)
                     return
-                receive = _once_more(body, receive)
+                receive = once_more(body, receive)
             await self._while_known(request, self._protocol(scope, receive, send))
 
     def _counted(self, key_id: str, scope: Scope, send: Send) -> Send:
@@ -163,20 +164,6 @@ def _kept_by_nobody(send: Send) -> Send:
         await send(message)
 
     return sending
-
-
-def _once_more(body: bytes, receive: Receive) -> Receive:
-    """What gives a body that was read already, and then whatever else comes."""
-    given = False
-
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
 
 
 def _no_message(error: json.JSONDecodeError) -> JSONResponse:

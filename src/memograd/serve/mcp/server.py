@@ -5,16 +5,20 @@ read the memory's folder, so there is no key, and whose memory it is was said wh
 Standard output carries the protocol and nothing else. `http.py` has the other way in. Invariants:
 an argument that a tool does not have is refused and not ignored, so that a model that names a user
 learns that it has no say in that; what fails is told in one sentence, and words of the database
-stay in the log.
+stay in the log; a line that is no message is answered, so that nobody waits for an answer to half a
+surrogate pair, which JavaScript leaves where it cuts a text.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
+import anyio
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import (
@@ -25,8 +29,18 @@ from mcp.server.mcpserver.exceptions import (
     UnexpectedToolError,
 )
 from mcp.server.request_state import RequestStateSecurity
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    INVALID_PARAMS,
+    PARSE_ERROR,
+    CallToolResult,
+    ErrorData,
+    GetPromptResult,
+    InputRequiredResult,
+    JSONRPCError,
+)
 from pydantic import AnyUrl, ValidationError
 
 import memograd
@@ -43,6 +57,7 @@ from memograd.serve.mcp.tools import (
 )
 from memograd.serve.refusals import Refused, Unavailable, misfit, shortened
 from memograd.serve.served import Served, ServeSettings
+from memograd.web.strict_json import strictly
 
 logger = logging.getLogger(__name__)
 
@@ -119,6 +134,23 @@ class MemoryServer(MCPServer[Any]):
         """
         raise MCPError(INVALID_PARAMS, f"There is no prompt {name!r}: only tools and resources.")
 
+    async def run_stdio_async(self) -> None:
+        """Answer what comes over standard input until it ends."""
+
+        async def read(onward: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
+            async with onward:
+                async for message in incoming:
+                    if isinstance(message, Exception):
+                        await outgoing.send(_no_message(message))
+                    else:
+                        await onward.send(message)
+
+        async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as tasks:
+            onward, messages = anyio.create_memory_object_stream[SessionMessage | Exception]()
+            tasks.start_soon(read, onward)
+            protocol = self._lowlevel_server
+            await protocol.run(messages, outgoing, protocol.create_initialization_options())
+
 
 def memory_server(
     memory_for: MemoryFor,
@@ -157,6 +189,23 @@ def serve_stdio(memory: Memory, owner: str) -> None:
         memory_server(lambda _: of_owner).run("stdio")
     finally:
         served.close()
+
+
+def _no_message(error: Exception) -> SessionMessage:
+    """What is answered to a line that is none, under its id where it can be read."""
+    known = None
+    what = "it is none of the protocol"
+    if isinstance(error, ValidationError):
+        [first, *_] = error.errors()
+        what = first.get("ctx", {}).get("error", what)
+        try:
+            told = strictly(first["input"]) if isinstance(first["input"], str) else first["input"]
+            known = told.get("id") if isinstance(told, dict) else None
+        except json.JSONDecodeError:
+            pass  # it says no id that anybody could read
+    named = known if isinstance(known, int | str) and not isinstance(known, bool) else None
+    told_of = ErrorData(code=PARSE_ERROR, message=f"The message cannot be read: {what}.")
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=named, error=told_of))
 
 
 def _sentence(cause: BaseException | None) -> str | None:

@@ -15,6 +15,7 @@ another owner's address is refused as one that does not exist.
 # function.
 
 from collections.abc import Callable
+from inspect import getdoc
 from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -42,9 +43,9 @@ from memograd.serve.mcp.recalled import (
     result,
     told,
 )
-from memograd.serve.numbers import Whole
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import Forbidden, NotFound
+from memograd.web.strict_json import Whole
 
 MemoryFor = Callable[[Context[Any, Any]], OwnedMemory]
 Asking = Context[Any, Any]
@@ -65,7 +66,11 @@ def add_tools(server: MCPServer[Any], memory_for: MemoryFor) -> None:
     """Give the server its tools. memory_for: the memory that a call may see."""
 
     def tool(title: str, **hints: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        return server.tool(title=title, annotations=told_of(title, **hints))
+        def offer(does: Callable[..., Any]) -> Callable[..., Any]:
+            told = told_of(title, **hints)
+            return server.tool(title=title, description=getdoc(does), annotations=told)(does)
+
+        return offer
 
     @tool("Remember")
     def add_memory(

@@ -129,7 +129,10 @@ class PageMemory(OwnedMemory):
 
     def learnt_since(self, owner: str, moment: datetime) -> int:
         """How many of the items that stand now were not known at a moment."""
-        return sum(item.created_at > moment for item in self._state(owner, None).items)
+        past, now = self._state(owner, moment), self._state(owner, None)
+        changed = self._memory.store.journal.changed_between(owner, past.seq, now.seq).subjects
+        lost = sum(id in past.items and id not in now.items for id in changed)
+        return len(now.items) - (len(past.items) - lost)
 
     def _state(self, owner: str, as_of: datetime | None) -> MemoryState:
         self.check_owner(owner)

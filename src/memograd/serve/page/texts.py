@@ -6,6 +6,13 @@ a key that is missing in a language is an error when the catalogue is read, neve
 What the memory and the server refuse they say in English. Those sentences stand in the catalogue
 too, under `told.`, and are known again by their words (`recognised`); one that is not there is
 shown as it is, and named as English.
+
+Why an operation was done is kept in the language of what it is about, so a Chinese reader of
+English memories would meet English in every history. The sentences of the memory itself stand in
+both languages in `REASONS`, those that other parts put together in the catalogue under `reason.`;
+each is known again in either language and said in the page's (`in_language`). What it quotes (a
+memory, an id, a number) stays as it stands, and a reason that nobody knows, as a chat model's own,
+is shown as it was written.
 """
 
 from __future__ import annotations
@@ -19,9 +26,10 @@ from functools import cache
 from importlib.resources import files
 from itertools import islice
 from string import Formatter
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from memograd.errors import MemogradError
+from memograd.memory.records.operations import REASONS
 
 # A Latin word, a space, or a single character of any other script: what a difference is made of.
 _PIECE: Final = re.compile(r"[A-Za-z0-9À-ɏ']+|\s+|.", re.S)
@@ -36,6 +44,10 @@ LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "zh": "中文"}
 
 Texts = Mapping[str, str]
 TOLD: Final = "told."
+REASON: Final = "reason."
+_COLONS: Final = {"en": ": ", "zh": "："}
+_DEFERRED: Final = "reason.deferred"
+"""What stands behind another reason."""
 
 
 @cache
@@ -81,6 +93,58 @@ def pattern(text: str) -> Iterator[str]:
         yield re.escape(literal)
         if name is not None:
             yield f"(?P<{name}>.*?)"
+
+
+class _Known(NamedTuple):
+    """A sentence in one language, with the same one in all."""
+
+    written: re.Pattern[str]
+    said: dict[str, str]
+
+
+def in_language(language: str, sentence: str) -> str:
+    """The reason as this language says it."""
+    for known in _behind():
+        found = known.written.search(sentence)
+        if found is not None:
+            before = in_language(language, sentence[: found.start()])
+            return before + known.said[language].format(**found.groupdict())
+    for known in _reasons():
+        found = known.written.fullmatch(sentence)
+        if found is not None:
+            return known.said[language].format(**found.groupdict())
+    return sentence
+
+
+@cache
+def _behind() -> list[_Known]:
+    return [_Known(re.compile(f"{one.written.pattern}$", re.S), one.said) for one in _of(_DEFERRED)]
+
+
+@cache
+def _reasons() -> list[_Known]:
+    keys = [key for key in catalogue()["en"] if key.startswith(REASON) and key != _DEFERRED]
+    known = [one for key in keys for one in _of(key)]
+    for both in REASONS.values():
+        said = dict(zip(LANGUAGES, both, strict=True))
+        quoting = {code: f"{text}{_COLONS[code]}{{quoted}}" for code, text in said.items()}
+        known += _each(said)
+        known += _each(quoting)
+    return known
+
+
+def _of(key: str) -> list[_Known]:
+    return _each({code: catalogue()[code][key] for code in LANGUAGES})
+
+
+def _each(said: dict[str, str]) -> list[_Known]:
+    """The sentence as each language writes it that names all that the others name."""
+    named = {code: {one[1] for one in Formatter().parse(said[code]) if one[1]} for code in said}
+    return [
+        _Known(re.compile("".join(pattern(text)), re.S), said)
+        for code, text in said.items()
+        if all(named[code] >= other for other in named.values())
+    ]
 
 
 def preferred(asked: str | None, remembered: str | None, accepted: str) -> str:

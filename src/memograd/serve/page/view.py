@@ -7,7 +7,7 @@ A view takes `Viewing` and returns `view.page(template, ...)`. Invariant: a view
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
@@ -22,10 +22,9 @@ import memograd
 from memograd.serve.identity import Identity
 from memograd.serve.page import texts
 from memograd.serve.page.page_memory import PageMemory
-from memograd.serve.page.reasons import in_language
-from memograd.serve.page.texts import LANGUAGES, preferred, recognised, say
+from memograd.serve.page.texts import LANGUAGES, in_language, preferred, recognised, say
 from memograd.serve.refusals import Refused, shortened
-from memograd.serve.served import Served
+from memograd.serve.served import Asking, Served
 
 PREFIX: Final = "/page"
 LANGUAGE_COOKIE: Final = "memograd_language"
@@ -133,14 +132,9 @@ class View:
         return address(self.request.url.path.removeprefix(PREFIX), **query)
 
 
-async def viewing(request: Request) -> AsyncIterator[View]:
-    """Who looks, with one of the places for calls, and a turn of the key's owner, until the answer
-    is made."""
-    served: Served = request.app.state.served
-    identity = await served.identify(request.headers, request.method)
-    with served.places.taken(identity):
-        async with served.turns.taken(identity.owner):
-            yield View(request, served, identity)
+async def viewing(request: Request, identity: Asking) -> View:
+    """Who looks, with a place and a turn until the answer is made."""
+    return View(request, request.app.state.served, identity)
 
 
 Viewing = Annotated[View, Depends(viewing)]

@@ -16,10 +16,11 @@ from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from memograd.errors import BadInput
 from memograd.memory.records.scope import SCOPE_FIELDS
+from memograd.serve.keys import MOST_DAYS
 from memograd.serve.limits import check_filters
 from memograd.serve.mem0_filters import in_our_words
-from memograd.serve.numbers import Real, Whole
 from memograd.serve.refusals import NotOffered
+from memograd.web.strict_json import Real, Whole
 
 Time = datetime | str | Annotated[float, Strict()]
 """Strict, since true is no time: it would be the first second of 1970."""
@@ -313,7 +314,7 @@ class NewKeyAsked(Body):
     name: str
     owner: str | None = None
     rights: list[str] = ["read", "write"]
-    days: Annotated[Real, Field(gt=0, le=36_500)] | None = None
+    days: Annotated[Real, Field(gt=0, le=MOST_DAYS)] | None = None
 
 
 def at_most(elements: object, most: int, what: str) -> None:

@@ -67,25 +67,21 @@ def router(tag: str) -> APIRouter:
 
 
 async def _owned(request: Request, identity: Asking) -> OwnedMemory:
-    _check_address(request)
-    _check_query(request)
+    check_address(request)
     served: Served = request.app.state.served
     return served.memory_of(identity, via="rest")
 
 
-def _check_address(request: Request) -> None:
+def check_address(request: Request) -> None:
     """Raise `Unprocessable` for an address that is not UTF-8: what is no text in it would be read
-    as question marks, and somebody else may be called so."""
+    as question marks, and somebody else may be called so. And for a parameter that would be passed
+    over, or stands there twice: what is asked for would reach further than it says, and
+    `DELETE /memories?user=bob` too far."""
     for part in (request.scope.get("raw_path", b""), request.scope["query_string"]):
         try:
             unquote_to_bytes(part).decode()
         except UnicodeDecodeError:
             raise Unprocessable("The address is not UTF-8: percent-encode its text.") from None
-
-
-def _check_query(request: Request) -> None:
-    """Raise `Unprocessable` for a parameter that would be passed over, or stands there twice: what
-    is asked for would reach further than it says, and `DELETE /memories?user=bob` too far."""
     route: APIRoute = request.scope["route"]
     known = [field.alias for field in route.dependant.query_params]
     given = [name for name, _ in request.query_params.multi_items()]

@@ -16,13 +16,15 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from memograd.errors import MemogradError
 from memograd.memory.records.events import Event
+from memograd.serve.identity import Identity
 from memograd.serve.owned_memory import OwnedMemory
 from memograd.serve.refusals import Refused, Unavailable
-from memograd.serve.rest.door import Door, Limit, router
-from memograd.serve.served import Served, asking_for_long
+from memograd.serve.rest.door import Door, Limit, check_address, router
+from memograd.serve.served import Served
 from memograd.web.json_text import json_line
 
 logger = logging.getLogger(__name__)
@@ -61,6 +63,7 @@ def routes(served: Served) -> APIRouter:
     ) -> Response:
         """Operations as they happen, as server-sent events; from now on unless `after` is given."""
         identity = await served.identify(request.headers, request.method)
+        check_address(request)
         memory = served.memory_of(identity, via="rest")
         seen = last_event_id or ""
         place = min(int(seen), LAST_PLACE) if seen.isdecimal() else after
@@ -68,13 +71,25 @@ def routes(served: Served) -> APIRouter:
             place = await asyncio.to_thread(memory.last_operation)
         else:
             await asyncio.to_thread(memory.last_operation)  # may it read at all?
-        served.streams.check(identity)
-        events = _events(served, memory, place, partial(served.check_known, request.headers, "GET"))
-        stream = asking_for_long(served, identity, events)
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+        known = partial(served.check_known, request.headers, "GET")
+        return _Held(served, identity, _events(served, memory, place, known))
 
     return api
+
+
+class _Held(StreamingResponse):
+    """A stream that holds one of the places for streams, which it takes before anything is sent:
+    of many that are asked for at once, those that find none are refused."""
+
+    def __init__(self, served: Served, identity: Identity, events: AsyncIterator[str]) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self._place = served.streams.taken(identity)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it, within its place; raises `TooMany`."""
+        with self._place:
+            await super().__call__(scope, receive, send)
 
 
 async def _events(

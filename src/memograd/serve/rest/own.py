@@ -27,7 +27,7 @@ from memograd.serve.rest.bodies import (
     at_most,
 )
 from memograd.serve.rest.door import Door, IdempotencyKey, Limit, check_name, in_turn, router
-from memograd.serve.served import Asking, Served
+from memograd.serve.served import Served
 
 
 def routes(served: Served) -> APIRouter:
@@ -144,28 +144,27 @@ def routes(served: Served) -> APIRouter:
             os.unlink(path)
 
     @api.get("/keys")
-    def keys(identity: Asking) -> Any:
+    def keys(memory: Door) -> Any:
         """All keys, and the browsers that are signed in; for an admin key."""
-        identity.need_operator()
+        memory.identity.need_operator()
         return {
             "results": [key.shown() for key in served.keys.list()],
             "sessions": [session.shown() for session in served.keys.sessions()],
         }
 
     @api.post("/keys", status_code=201)
-    def create_key(asked: NewKeyAsked, identity: Asking) -> Any:
+    def create_key(asked: NewKeyAsked, memory: Door) -> Any:
         """Make a key; its secret is shown this once. For an admin key."""
-        identity.need_operator()
-        seconds = None if asked.days is None else asked.days * 86_400
+        memory.identity.need_operator()
         made = served.keys.create(
-            asked.name, owner=asked.owner, rights=asked.rights, seconds=seconds
+            asked.name, owner=asked.owner, rights=asked.rights, days=asked.days
         )
         return {**made.key.shown(), "secret": made.secret}
 
     @api.delete("/keys/{key_id}")
-    def revoke_key(key_id: str, identity: Asking) -> Any:
+    def revoke_key(key_id: str, memory: Door) -> Any:
         """Let a key, or a browser that is signed in, open nothing from now on; for an admin key."""
-        identity.need_operator()
+        memory.identity.need_operator()
         try:
             return served.keys.revoke(key_id).shown()
         except BadInput:

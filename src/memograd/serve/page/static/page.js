@@ -11,7 +11,14 @@ document.addEventListener("click", (event) => {
 document.addEventListener("htmx:after:request", (event) => {
   event.target.closest?.("dialog")?.close();
   if (event.target.matches?.("[data-reload]")) window.location.reload();
+  if (event.target.matches?.("[data-once]") && event.detail.ctx.response.status < 400) cleared(event.target);
 });
+
+// What was sent stands in the form no more, so that nobody sends it twice, nor an earlier refusal.
+function cleared(form) {
+  document.getElementById("notice").replaceChildren();
+  form.reset();
+}
 
 // The chat: Enter sends, Shift+Enter is a new line; what was sent leaves the field.
 document.addEventListener("keydown", (event) => {
@@ -21,7 +28,5 @@ document.addEventListener("keydown", (event) => {
   event.target.form.requestSubmit();
 });
 document.addEventListener("htmx:before:request", (event) => {
-  if (!event.target.matches?.("[data-clears]")) return;
-  document.getElementById("notice").replaceChildren();
-  event.target.reset();
+  if (event.target.matches?.("[data-clears]")) cleared(event.target);
 });
