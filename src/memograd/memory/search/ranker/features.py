@@ -124,8 +124,9 @@ def candidate_features(
     put("cover.session", cover + around.context * (around.sitting_cover - cover))
     put("cover.full", cover > 0.6)
     compared = None if of_items else Compared(turns.scored, best, spread)
-    rows[_NEAR] = around.neighbours(most, compared)
-    rows[_SESSION] = around.sittings(gap, rel, most, compared)
+    told_most = max(float(turns.words.bm25.max(initial=0.0)), most)
+    rows[_NEAR] = around.neighbours(told_most, compared)
+    rows[_SESSION] = around.sittings(gap, rel, told_most, compared)
 
     rows[_WHO] = _who(question, layout.columns, at, lists, turns, flags, of_items)
     asks = {kind: float(kind in question.asks) for kind in _ASKED}
