@@ -298,9 +298,7 @@ def guard(
     return {**judged, "adopted": better}
 
 
-def beside_fusion(
-    rows: Sequence[Row], part: Part, linear: LinearRanking, k: int
-) -> dict[str, Any]:
+def beside_fusion(rows: Sequence[Row], part: Part, linear: LinearRanking, k: int) -> dict[str, Any]:
     """Recall of fusion and of the ranker on held-out rows, the gain with its interval, by set."""
     fused, trained = recalls(rows, part, None, k), recalls(rows, part, linear, k)
     if not len(fused):

@@ -38,6 +38,7 @@ from memograd.tasks.retrieval.dialogues import (
     sittings_of,
 )
 from memograd.tasks.retrieval.learning import (
+    beside_fusion,
     fit_newer,
     fit_probability,
     guard,
