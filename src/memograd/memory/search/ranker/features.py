@@ -5,7 +5,8 @@ A name is `group.name`; groups are what `explain` speaks of. Everything is relat
 Among items "user" (用户) is no word of a question: nearly all of them say it.
 What neighbours and the sitting say fades in monologues and tiny sittings (`state/corpus_view.py`).
 
-Invariant: a change of any feature is another `VERSION`, and weights of another version are refused.
+Invariant: a feature that means something else is another `VERSION`, and weights of another version
+are refused. That more words are understood (`question.py`, `asked_dates.py`) is no other meaning.
 """
 
 from __future__ import annotations
