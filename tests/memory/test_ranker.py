@@ -103,6 +103,15 @@ def test_more_than_the_lists_hold_can_be_asked_for() -> None:
     assert len(by_ann) == len(state.turns) / 2
 
 
+def test_what_was_said_on_the_day_asked_for_is_a_candidate() -> None:
+    state = state_of(TEXTS * 5)
+    day = START + timedelta(days=50)
+    told = {turn.id for turn in state.turns if turn.time == day}
+    assert len(told) == 4
+    found = [id for id, _ in search(state, f"Where did we go on {day:%Y-%m-%d}?", most=20)]
+    assert told <= set(found)
+
+
 def test_a_history_of_writes_and_removals_answers_like_a_fresh_memory() -> None:
     gone = (0, 7, 8, 40)
     fresh = search(state_of(TEXTS, removed=gone), "rain or tea with Ben")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 Span = tuple[datetime, datetime]
@@ -270,6 +270,11 @@ def _count(word: str) -> int:
     if word.isdigit():
         return int(word)
     return _COUNTS[word] if word in _COUNTS else _chinese_number(word)
+
+
+def days_since_1970(moment: datetime) -> float:
+    """As `Columns.day` counts them."""
+    return moment.replace(tzinfo=UTC).timestamp() / 86400
 
 
 def _day_number(word: str) -> int:

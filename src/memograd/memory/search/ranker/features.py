@@ -12,12 +12,12 @@ are refused. That more words are understood (`question.py`, `asked_dates.py`) is
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import numpy as np
 
 from memograd.memory.search.ranker.around import NEAR, SESSION, Around, Compared
+from memograd.memory.search.ranker.asked_dates import days_since_1970
 from memograd.memory.search.ranker.lists import Lists, Seen, window_of_items
 from memograd.memory.search.ranker.question import QuestionCues
 from memograd.memory.state.columns import BIT
@@ -216,8 +216,8 @@ def _dates(question: QuestionCues, day: np.ndarray, at: np.ndarray) -> np.ndarra
     tells much."""
     if not question.spans or not np.isfinite(day).any():
         return np.zeros((4, len(at)))
-    begin = np.array([_days(begin) for begin, _ in question.spans])
-    end = np.array([_days(end) for _, end in question.spans])
+    begin = np.array([days_since_1970(begin) for begin, _ in question.spans])
+    end = np.array([days_since_1970(end) for _, end in question.spans])
     x = day[:, None]
     away = np.where(x < begin, begin - x, np.where(x >= end, x - end, 0.0)).min(axis=1)
     away = np.where(np.isfinite(away), away, 999.0)
@@ -235,10 +235,6 @@ def _dates(question: QuestionCues, day: np.ndarray, at: np.ndarray) -> np.ndarra
             away[at] > 45,
         ]
     )
-
-
-def _days(moment: datetime) -> float:
-    return moment.replace(tzinfo=UTC).timestamp() / 86400
 
 
 FEATURES: Final = (

@@ -176,7 +176,7 @@ def judge_both(
     """The candidates among items and among turns, as `judge_items` and `judge_turns` give them;
     what stands around them is looked up once."""
     items = item_lists(asked.items, asked.turns, asked.sources)
-    turns = turn_lists(asked.turns, asked.items, asked.sources)
+    turns = turn_lists(asked.turns, asked.items, asked.sources, asked.question.spans)
     around = Around.of(asked.turns, np.concatenate([items.turn, turns.turn]))
     count = len(items.numbers)
     return (
@@ -187,7 +187,7 @@ def judge_both(
 
 def judge_turns(asked: Asked, linear: LinearRanking) -> Judged[RawTurn] | None:
     """The candidates among turns with their scores; None where there are none."""
-    lists = turn_lists(asked.turns, asked.items, asked.sources)
+    lists = turn_lists(asked.turns, asked.items, asked.sources, asked.question.spans)
     around = Around.of(asked.turns, lists.turn)
     return _judge(asked, asked.turns, lists, linear, around, of_items=False)
 
