@@ -74,7 +74,7 @@ def search(state: MemoryState, text: str, **given: Any) -> list[tuple[str, float
     vector = unit(np.random.default_rng(5), 1)[0]
     query = Query(text, vector, analyse(text))
     seen = asked(
-        state, query, asked_at=START, item_eligible=None,
+        state, query, asked_at=given.get("asked_at", START), item_eligible=None,
         turn_eligible=given.get("eligible"), with_turns=True,
     )  # fmt: skip
     ranker = shipped_ranker()
@@ -108,8 +108,9 @@ def test_what_was_said_on_the_day_asked_for_is_a_candidate() -> None:
     day = START + timedelta(days=50)
     told = {turn.id for turn in state.turns if turn.time == day}
     assert len(told) == 4
-    found = [id for id, _ in search(state, f"Where did we go on {day:%Y-%m-%d}?", most=20)]
-    assert told <= set(found)
+    then = day + timedelta(days=3)
+    found = search(state, "Where did we go three days ago?", most=64, asked_at=then)
+    assert told <= {id for id, _ in found}
 
 
 def test_a_history_of_writes_and_removals_answers_like_a_fresh_memory() -> None:
