@@ -40,6 +40,7 @@ NAMES = ("ann", "caroline baker", "jon smith", "jon miller", "will", "a", "张�
         ("伟明喜欢什么？", {"张伟明"}),
         ("張偉明喜歡什麼？", {"张伟明"}),
         ("Where does Will work?", {"will"}),
+        ("Will's new job?", {"will"}),
         ("Will it rain?", set()),
         ("Where will it rain?", set()),
         ("What did A say about a car?", {"a"}),

@@ -86,15 +86,13 @@ def read_question(
 _NOBODY: Final = ASSISTANTS | USERS | MACHINES | {""}
 _TITLES: Final = frozenset({"mr", "mrs", "ms", "miss", "dr", "prof", "sir", "aunt", "uncle"})
 _EVERYDAY: Final = ENGLISH_STOP_WORDS | {
-    "amber", "april", "art", "august", "baker", "bill", "bishop", "brook", "carter", "cash",
-    "chase", "cliff", "cook", "crystal", "daisy", "dale", "dawn", "dean", "drew", "faith", "frank",
-    "gene", "ginger", "glen", "grace", "grant", "guy", "harmony", "heath", "heather", "holly",
-    "hope", "iris", "ivy", "jack", "jasmine", "joy", "june", "king", "lily", "long", "major",
-    "mark", "mason", "max", "may", "melody", "miles", "norm", "olive", "page", "pat", "pearl",
-    "penny", "price", "prince", "ray", "rich", "river", "rob", "rose", "ruby", "rusty", "skip",
-    "sky", "star", "sue", "summer", "sunny", "van", "victor", "violet", "will", "young",
+    "april", "art", "august", "baker", "bill", "bishop", "brook", "cash", "chase", "cliff", "cook",
+    "dawn", "dean", "drew", "faith", "frank", "ginger", "grace", "grant", "guy", "hope", "iris",
+    "ivy", "joy", "june", "king", "long", "major", "mark", "may", "miles", "olive", "page", "penny",
+    "price", "prince", "ray", "rich", "river", "rob", "rose", "rusty", "skip", "sky", "star", "sue",
+    "summer", "sunny", "van", "violet", "will", "young",
 }  # fmt: skip
-"""Names that are words, too: only a capital letter within the question tells them apart."""
+"""Names that are words, too: a capital letter tells them apart, but for that of the first word."""
 
 
 def _named(text: str, names: Sequence[str]) -> Iterable[str]:
@@ -128,4 +126,7 @@ def _says(text: str, low: str, name: str) -> bool:
     word = re.compile(rf"(?<![a-zA-Z0-9_]){re.escape(name)}(?![a-zA-Z0-9_])", re.IGNORECASE)
     if len(name) > 1 and name not in _EVERYDAY:
         return word.search(low) is not None
-    return any(one.start() and one[0][0].isupper() for one in word.finditer(text))
+    return any(
+        one[0][0].isupper() and (one.start() or text[one.end() : one.end() + 2] in ("'s", "’s"))
+        for one in word.finditer(text)
+    )
