@@ -59,6 +59,13 @@ def test_a_part_of_a_chinese_name_finds_the_whole() -> None:
     assert set(analyse("北京")) <= set(whole)
 
 
+def test_traditional_characters_are_the_simplified_ones() -> None:
+    told = "我女兒對花生過敏，電話號碼在廚房的櫃子裡，週末去臺北參觀博物館。"
+    same = "我女儿对花生过敏，电话号码在厨房的柜子里，周末去台北参观博物馆。"
+    assert analyse(told) == analyse(same)
+    assert "女儿" in analyse(told)
+
+
 def test_negation_is_kept_in_both_languages() -> None:
     assert "not" in analyse("He isn't a vegetarian")
     assert "不" in analyse("他不喜欢吃肉")

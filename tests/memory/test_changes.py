@@ -48,9 +48,10 @@ def test_a_deletion_folds_to_nothing_and_closes_the_item() -> None:
     assert event.before is not None and event.before["valid_to"] == LATER.isoformat()
 
 
-def test_a_turn_is_searched_unless_an_item_repeats_it() -> None:
-    assert list(folded(heard(TURN, ALICE, verbatim=False)).turns) == [TURN]
-    verbatim = folded(heard(TURN, ALICE, verbatim=True))
+def test_a_turn_is_searched_unless_an_older_version_said_not_to() -> None:
+    event = heard(TURN, ALICE)
+    assert list(folded(event).turns) == [TURN]
+    verbatim = folded(replace(event, after={"turn": TURN.to_json(), "verbatim": True}))
     assert (len(verbatim.turns), dict(verbatim.turns_by_id)) == (0, {"t1": TURN})
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from memograd.memory.analysis import analyse
-from memograd.memory.journal import Journal
+from memograd.memory.journal import DerivedText, Journal
 from memograd.memory.records.events import EventKind, NewEvent
+from memograd.memory.records.items import content_hash
 from memograd.memory.records.scope import Scope
 from memograd.memory.state.derived_texts import DerivedTexts
 
@@ -49,6 +50,18 @@ def test_what_comes_back_is_what_embedder_and_analysis_say(
     check(texts.look_up("user:alice", TEXTS, seen=0), trigrams())  # from the process
     texts.forget()
     check(texts.look_up("user:alice", TEXTS, seen=0), trigrams())  # from the table
+
+
+def test_terms_of_traditional_characters_from_an_older_version_are_made_anew(
+    journal: Journal, trigrams: Callable[[], Any]
+) -> None:
+    text, embedder = "我的電話號碼換了。", trigrams()
+    old = DerivedText(
+        "user:alice", content_hash(text), embedder.embed([text])[0], tuple("電話號碼換")
+    )
+    journal.store_derived([old], embedder=embedder.name, purged_until=0)
+    [(_, terms)] = DerivedTexts(journal, embedder).look_up("user:alice", [text], seen=0)
+    assert terms == analyse(text) == analyse("我的电话号码换了。")
 
 
 def test_who_reads_needs_no_room_to_write(

@@ -70,7 +70,7 @@ def test_the_turns_behind_come_too(memory: Memory) -> None:
     memory.add("I adopted a parrot called Rex.", user_id="alice", timestamp="2024-05-07")
     found = memory.search("parrot called Rex", user_id="alice", turns=2)
     assert "Rex" in texts(found)[0]
-    assert [turn["text"] for turn in found["turns"]] == ["I adopted a parrot called Rex."]
+    assert found["turns"][0]["text"] == "I adopted a parrot called Rex."
 
 
 def test_what_is_purged_leaves_its_files(memory: Memory, folder: Path) -> None:

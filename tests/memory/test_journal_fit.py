@@ -35,7 +35,7 @@ def event(kind: EventKind, subject: str, scope: Scope = ALICE) -> NewEvent:
         case EventKind.DELETE:
             return deleted(one, at=EPOCH, actor="user", reason="")
         case EventKind.TURN:
-            return heard(RawTurn(subject, "Ann", "hello", None, 1), scope, verbatim=False)
+            return heard(RawTurn(subject, "Ann", "hello", None, 1), scope)
         case _:
             return NewEvent(kind, scope, subject)
 

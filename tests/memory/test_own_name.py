@@ -57,6 +57,19 @@ def test_an_everyday_word_that_opens_a_question_is_no_name() -> None:
     assert asked_of_the_user("Where does Will work?", found) == "Where does the user work?"
 
 
+@pytest.mark.parametrize(
+    ("question", "told", "asked"),
+    [
+        ("陳大文住在哪裡？", "用户叫陳大文。", "用户住在哪裡？"),
+        ("Harold喜欢什么运动？", "用户叫Harold。", "用户喜欢什么运动？"),
+        ("你知道Harold喜欢什么吗？", "用户叫Harold。", "你知道用户喜欢什么吗？"),
+        ("Harolds喜欢什么？", "用户叫Harold。", None),
+    ],
+)
+def test_names_in_other_characters(question: str, told: str, asked: str | None) -> None:
+    assert asked_of_the_user(question, [told, "用户打网球。"]) == asked
+
+
 def test_chinese_names_too() -> None:
     assert asked_of_the_user("李娜在哪里工作？", ["用户叫李娜。"]) == "用户在哪里工作？"
     assert asked_of_the_user("李娜是谁？", ["用户叫李娜。"]) is None

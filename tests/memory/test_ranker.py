@@ -74,13 +74,13 @@ def search(state: MemoryState, text: str, **given: Any) -> list[tuple[str, float
     vector = unit(np.random.default_rng(5), 1)[0]
     query = Query(text, vector, analyse(text))
     seen = asked(
-        state, query, asked_at=START, item_eligible=None,
+        state, query, asked_at=given.get("asked_at", START), item_eligible=None,
         turn_eligible=given.get("eligible"), with_turns=True,
     )  # fmt: skip
     ranker = shipped_ranker()
     found = candidates_of(
         judge_turns(seen, ranker.turns), state.turns, query, ranker.turns, ranker.turn_probability,
-        most=20, threshold=given.get("threshold"), explain=True,
+        most=given.get("most", 20), threshold=given.get("threshold"), explain=True,
     )  # fmt: skip
     return [(one.record.id, one.score) for one in found]
 
@@ -90,6 +90,27 @@ def test_scores_are_probabilities_that_never_rise() -> None:
     assert len(scores) == 20
     assert all(0 < score < 1 for score in scores)
     assert scores == sorted(scores, reverse=True)
+
+
+def test_more_than_the_lists_hold_can_be_asked_for() -> None:
+    state = state_of(TEXTS * 5)
+    everything = search(state, "What did Ann say of jazz?", most=1_000)
+    assert len(everything) == len({id for id, _ in everything}) == len(state.turns)
+    scores = [score for _, score in everything]
+    assert scores == sorted(scores, reverse=True)
+    assert everything[:200] == search(state, "What did Ann say of jazz?", most=200)
+    by_ann = search(state, "jazz", most=1_000, eligible=lambda turn: turn.speaker == "Ann")
+    assert len(by_ann) == len(state.turns) / 2
+
+
+def test_what_was_said_on_the_day_asked_for_is_a_candidate() -> None:
+    state = state_of(TEXTS * 5)
+    day = START + timedelta(days=50)
+    told = {turn.id for turn in state.turns if turn.time == day}
+    assert len(told) == 4
+    then = day + timedelta(days=3)
+    found = search(state, "Where did we go three days ago?", most=64, asked_at=then)
+    assert told <= {id for id, _ in found}
 
 
 def test_a_history_of_writes_and_removals_answers_like_a_fresh_memory() -> None:

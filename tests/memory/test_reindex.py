@@ -20,7 +20,7 @@ def test_another_embedder_takes_over(tmp_path: Path, trigrams: Callable[..., Any
             memory.add(text, user_id="alice", infer=False)
     report = reindex(settings, trigrams(64, "wider"))
     assert report == {
-        "embedder": "wider", "dimension": 64, "owners": 1, "items": 3, "turns": 0,
+        "embedder": "wider", "dimension": 64, "owners": 1, "items": 3, "turns": 3,
     }  # fmt: skip
     with pytest.raises(BadInput, match="wider"):
         Memory.open(settings=settings, embedder=trigrams(32))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,8 @@ def test_every_moment_is_what_folding_up_to_it_gives(
         event: NewEvent
         if turns:
             turn = RawTurn(f"t{place.ids}", "a", f"said {number}", NOW, 1)
-            event = heard(turn, Scope(user), verbatim=number % 3 == 0)
+            after = {"turn": turn.to_json(), "verbatim": number % 3 == 0}
+            event = replace(heard(turn, Scope(user)), after=after)
         elif not living or number < 4:
             event = added(item(user, f"{place.ids}", f"as was {number}"), actor="user", reason="")
         else:
@@ -223,7 +225,7 @@ def test_states_are_let_go_when_too_much_is_held(
     monkeypatch.setattr(states_module, "HELD_RECORDS", 10)
     for user in range(6):
         turns = [RawTurn(f"{n}", "a", f"said {n}", NOW, 1) for n in range(4)]
-        place.journal.append([heard(turn, Scope(str(user)), verbatim=False) for turn in turns])
+        place.journal.append([heard(turn, Scope(str(user))) for turn in turns])
         assert len(place.states.current(f"user:{user}").turns) == 4
     assert not place.states.holds(["user:0"])
     assert place.states.holds(["user:5"])

@@ -54,10 +54,7 @@ def test_a_feed_that_waits_reads_nothing_twice(
 ) -> None:
     """Raw turns are no operations: many of them would be read anew four times a second."""
     serving.memory.store.journal.append(
-        [
-            heard(RawTurn(str(n), "ann", "Hm.", None, 1), Scope("alice"), verbatim=False)
-            for n in range(1200)
-        ]
+        [heard(RawTurn(str(n), "ann", "Hm.", None, 1), Scope("alice")) for n in range(1200)]
     )
     journal = serving.memory.store.journal
     read: list[int] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import permutations
 from pathlib import Path
@@ -34,6 +35,7 @@ from memograd.tasks.retrieval.learning import (
     PlackettLuce,
     evidence_shown,
     fit_probability,
+    guard,
     items_part,
     loss_and_slope,
     pack,
@@ -255,9 +257,26 @@ def test_talks_that_no_memory_is_read_from_train_a_ranker_of_turns() -> None:
     assert [row.items for row in told] == [None]
     trainer = RankerTrainer(told, RetrievalConfig(steps=1))
     trainer.advance()
+    # Nothing was taught of items, so theirs is the order of fusion and not that of learning.
+    features = np.zeros((2, len(FEATURES)))
+    features[:, FEATURES.index("fusion.log")] = [-1.0, 0.0]
+    assert trainer.linear(1).scores(features).argmax() == 1
     for kind, part in enumerate((turns_part, items_part)):
         probability = fit_probability(trainer.linear(kind), told, part)
         assert np.isfinite(probability.answerable).all()
+
+
+def test_a_ranker_that_finds_fewer_items_than_fusion_is_not_adopted() -> None:
+    told = rows()
+    trainer = RankerTrainer(told, RetrievalConfig(steps=40))
+    while trainer.step < 40:
+        trainer.advance()
+    turns, items = trainer.linear(0), trainer.linear(1)
+    judges = [replace(row, turns=replace(row.turns, fused=-row.turns.fused)) for row in told]
+    judged = guard(judges, turns, items, 1)
+    assert judged["adopted"] and judged["items"]["questions"] == judged["questions"]
+    backwards = replace(items, weights=-items.weights)
+    assert not guard(judges, turns, backwards, 1)["adopted"]
 
 
 def test_a_run_writes_a_ranker_and_goes_on_to_the_bit(files: list[Path], tmp_path: Path) -> None:

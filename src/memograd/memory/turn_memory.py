@@ -83,7 +83,7 @@ class TurnMemory:
         with self._store.writing(owner.owner):
             for _ in range(ATTEMPTS):
                 new = _unknown(turns, self._state(scope).turns_by_id)
-                events = [heard(turn, owner, verbatim=False) for turn in new]
+                events = [heard(turn, owner) for turn in new]
                 events += _facts(new, reader, owner) if reader else []
                 try:
                     self._store.write(owner.owner, events)

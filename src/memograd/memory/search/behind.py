@@ -45,9 +45,9 @@ def turns_behind(
 ) -> list[Hit[RawTurn]]:
     """The raw turns that show a query's answer best, at most `top_k`, best first.
 
-    item_hits: the items found for the query, best first. A source that an item repeats word for
-    word, or that was purged, is not among `state.turns` and is left out. The other arguments are
-    those of `retrieve`, and `threshold` and `eligible` hold for the sources of items too.
+    item_hits: the items found for the query, best first. A source that was forgotten or purged
+    is not among `state.turns` and is left out. The other arguments are those of `retrieve`, and
+    `threshold` and `eligible` hold for the sources of items too.
     """
     check_query(top_k, mode)
     depth = max(DEPTH_PER_RESULT * top_k, LEAST_DEPTH)

@@ -51,7 +51,8 @@ class Context:
     """text: ready for a prompt, empty when nothing is known or nothing fits.
 
     core, items, turns: what the text shows, in its order. left_out_*: what did not fit, in the
-    order it was given. An item that is shown as core is not shown again, nor counted as left out.
+    order it was given. What is shown already is not shown again, nor counted as left out: an item
+    that stands among the core, and a turn that an item repeats word for word.
     """
 
     text: str
@@ -97,14 +98,20 @@ def build_context(
         return _dated_line(item, words, known.get(item.id))
 
     def said(hit: Hit[RawTurn]) -> str:
-        beneath = [one for one in of_turn.get(hit.record.id, ()) if one.id not in listed]
+        beneath = [
+            one
+            for one in of_turn.get(hit.record.id, ())
+            if one.id not in listed and not _repeats(one, hit.record)
+        ]
         return "\n".join([hit.record.render(), *(f"  {dated(item)}" for item in beneath)])
 
     item_part = _Section(words.items, others, lambda hit: dated(hit.record))
-    turn_part = _Section(words.turns, turns, said)
     left = token_budget - core_part.cost
     item_part.fill(left // TURNS_SHARE if about_turns and turns else left, count_tokens)
     listed = shown | {hit.record.id for hit in item_part.kept}
+    told = [*core_part.kept, *(hit.record for hit in item_part.kept)]
+    new = [hit for hit in turns if not any(_repeats(item, hit.record) for item in told)]
+    turn_part = _Section(words.turns, new, said)
     turn_part.fill(left - item_part.cost, count_tokens)
 
     def written() -> str:
@@ -249,6 +256,11 @@ class _Section(Generic[R]):
         if not records:
             return ""
         return "\n".join([self._heading, *map(self._line, records)])
+
+
+def _repeats(item: MemoryItem, turn: RawTurn) -> bool:
+    """Whether the item is the turn, word for word."""
+    return turn.id in item.sources and item.text.strip() == turn.text.strip()
 
 
 def _core_line(item: MemoryItem) -> str:

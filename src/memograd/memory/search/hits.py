@@ -149,6 +149,8 @@ def _english(why: Why) -> str:
         reasons.append(f"rank {why.window_rank} by the words around it")
     if why.source_rank is not None:
         reasons.append(f"the source of the memory at rank {why.source_rank}")
+    if not reasons:
+        reasons.append("told at the time that is asked about")
     sentence = f"Found as {' and as '.join(reasons)}, with similarity {why.similarity:.2f}"
     if why.probability is not None:
         sentence += f", and holds the answer with probability {why.probability:.2f}"
@@ -179,6 +181,8 @@ def _chinese(why: Why) -> str:
         reasons.append(f"前后文词语第 {why.window_rank} 位")
     if why.source_rank is not None:
         reasons.append(f"第 {why.source_rank} 条记忆的来源")
+    if not reasons:
+        reasons.append("所问的时间里说的")
     sentence = f"{'、'.join(reasons)}，相似度 {why.similarity:.2f}"
     if why.probability is not None:
         sentence += f"，包含答案的概率 {why.probability:.2f}"

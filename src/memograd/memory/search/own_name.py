@@ -15,11 +15,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from memograd.memory.analysis import analyse
+from memograd.memory.language import simplified
 from memograd.memory.records.turns import MONTHS
 from memograd.memory.search.ranker.question import telling
 from memograd.memory.statements import parse_statement
 
 _USERS: Final = {"User": "the user", "用户": "用户"}
+_HAN: Final = r"[\u4e00-\u9fff]"
+_LATIN: Final = r"[A-Za-zÀ-ɏ0-9_]"
 _TELLS_A_NAME: Final = re.compile(r"User.{1,20}\b(?:name|called)\b|用户.{0,4}[叫名]")
 _NOTE: Final = re.compile(r" \(.*\)|（.*）", re.S)
 _ENGLISH: Final = re.compile(r"[A-ZÀ-Þ][\w'’-]+(?: [A-ZÀ-Þ][\w'’.-]*){0,3}")
@@ -32,7 +35,9 @@ _ASKED: Final = re.compile(r"who|what|name|call|谁|什么|名字?|叫|是")
 
 
 def own_name(text: str) -> str | None:
-    """The name that a memory says the user has, None where it says none."""
+    """The name that a memory says the user has, in simplified characters; None where it says
+    none."""
+    text = simplified(text)
     if _TELLS_A_NAME.match(text) is None:
         return None  # seen at once, where a statement takes longer to understand
     statement = parse_statement(_NOTE.sub("", text))
@@ -52,15 +57,21 @@ def asked_of_the_user(question: str, found: Sequence[str]) -> str | None:
 
     found: the memories that the question found as it stands, which must be of one user.
     """
+    plain = simplified(question)  # character for character
     for text in found:
         if (name := own_name(text)) is None:
             continue
         said = _spelled(name)
-        others = [other for other in found if own_name(other) != name]
-        if not said.search(question) or any(said.search(other) for other in others):
+        others = [simplified(other) for other in found if own_name(other) != name]
+        places = [one.span() for one in said.finditer(plain)]
+        if not places or any(said.search(other) for other in others):
             continue
-        user = "用户" if _CHINESE.fullmatch(name) else "the user"
-        asked = said.sub(user, question)
+        user = next(
+            word for subject, word in _USERS.items() if simplified(text).startswith(subject)
+        )
+        asked = question
+        for start, end in reversed(places):
+            asked = asked[:start] + user + asked[end:]
         if any(not _ASKED.fullmatch(term) for term in telling(analyse(asked))):
             return asked
     return None
@@ -69,10 +80,15 @@ def asked_of_the_user(question: str, found: Sequence[str]) -> str | None:
 def _spelled(name: str) -> re.Pattern[str]:
     """The whole name, or the first name alone: with a family name of another it is another's.
 
-    A first word without 's may be an everyday one ("Will it rain?").
+    A first word without 's may be an everyday one ("Will it rain?"). A Chinese character ends a
+    word in Latin letters.
     """
     if _CHINESE.fullmatch(name):
         return re.compile(re.escape(name))
     first, *more = map(re.escape, name.split())
-    alone = rf"(?:(?<=\w )|(?<=[,;] ))(?<![A-Z][a-z] )\b{first}\b(?! [A-Z])|^{first}(?=['’]s\b)"
-    return re.compile(rf"\b{' '.join([first, *more])}\b|{alone}" if more else alone)
+    whole = rf"(?<!{_LATIN}){' '.join([first, *more])}(?!{_LATIN})"
+    alone = (
+        rf"(?:(?<=\w )|(?<=[,;] ))(?<![A-Z][a-z] )\b{first}(?!{_LATIN})(?! [A-Z])"
+        rf"|^{first}(?=['’]s\b|{_HAN})|(?<={_HAN}){first}(?!{_LATIN})"
+    )
+    return re.compile(f"{whole}|{alone}" if more else alone)

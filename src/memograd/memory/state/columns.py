@@ -4,21 +4,25 @@
 a wish), one bit a kind, English and Chinese: of its first 2,000 characters, the name of who said it
 and whether a photo came with it. `describe` says it once of every record, when its segment is first
 searched. Invariant: a row depends on its record alone, so columns of a joined segment are the
-joined columns.
+joined columns. Only `spoken` looks at all rows of a memory: where most texts say who speaks ("Ann:
+I moved."), as people's talk is told to a memory that knows a user and an assistant, these are the
+speakers.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 
+from memograd.memory.language import simplified
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.turns import NOT_PEOPLE
 from memograd.memory.text_caches import of_texts
 
 DAY_SECONDS = 86400.0
@@ -28,27 +32,40 @@ FLAGS: Final = (
     "question", "caption", "assistant", "user", "machine",
 )  # fmt: skip
 BIT: Final = {name: 1 << at for at, name in enumerate(FLAGS)}
-ASSISTANTS: Final = frozenset({"assistant", "助手"})
-USERS: Final = frozenset({"user", "用户"})
-MACHINES: Final = frozenset({"tool", "system", "function"})
+ASSISTANTS: Final = frozenset({"assistant", "ai", "model", "bot", "gpt", "助手"})
+USERS: Final = frozenset({"user", "human", "用户", "用戶"})
+MACHINES: Final = NOT_PEOPLE
+CHATTING: Final = ASSISTANTS | USERS
+LEAST_NAMED: Final = 4  # turns
+MOST_NAMED: Final = 0.7  # of the texts; an assistant's begin with "Day 1:" now and then
+_SPEAKS: Final = re.compile(
+    r"\s*\**([^\W\d_][\w.'’-]*(?: [^\W\d_][\w.'’-]*){0,2})\**\s?(?::\**\s+|：\s*)\S"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
     """flags: int64 `[n]`, the bits of `surface`. day: float64 `[n]`, days since 1970, NaN where
     nothing says when. session: int64 `[n]`, -1 for items. names: lower-case speakers; speaker:
-    int64 `[n]`, numbers into them."""
+    int64 `[n]`, numbers into them; named: int64 `[n]`, the same of whom the text begins with, -1
+    where it begins with nobody."""
 
     flags: np.ndarray
     day: np.ndarray
     session: np.ndarray
     names: tuple[str, ...]
     speaker: np.ndarray
+    named: np.ndarray
 
     def taken(self, rows: np.ndarray) -> Columns:
         """The same of some rows, in their order."""
         return Columns(
-            self.flags[rows], self.day[rows], self.session[rows], self.names, self.speaker[rows]
+            self.flags[rows],
+            self.day[rows],
+            self.session[rows],
+            self.names,
+            self.speaker[rows],
+            self.named[rows],
         )
 
 
@@ -56,7 +73,7 @@ def describe(records: Sequence[Any]) -> Columns:
     """The columns of turns or items; of other records, which are not ranked, nothing is known."""
     n = len(records)
     flags, session, speaker = np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(n, np.int64)
-    day = np.full(n, np.nan)
+    day, named = np.full(n, np.nan), np.full(n, -1, np.int64)
     numbers: dict[str, int] = {}
     for at, record in enumerate(records):
         name, moment = "", None
@@ -68,10 +85,12 @@ def describe(records: Sequence[Any]) -> Columns:
             caption = bool(record.caption or record.images)
             flags[at] = surface(record.text or record.caption or "", name, caption)
             moment, session[at] = record.time, record.session
+            if name in CHATTING and (found := _SPEAKS.match(record.text)):
+                named[at] = numbers.setdefault(found[1].lower(), len(numbers))
         speaker[at] = numbers.setdefault(name, len(numbers))
         if moment is not None:
             day[at] = _day(moment)
-    return Columns(flags, day, session, tuple(numbers), speaker)
+    return Columns(flags, day, session, tuple(numbers), speaker, named)
 
 
 def join_columns(columns: Sequence[Columns]) -> Columns:
@@ -79,17 +98,35 @@ def join_columns(columns: Sequence[Columns]) -> Columns:
     if len(columns) == 1:
         return columns[0]
     numbers: dict[str, int] = {}
-    speakers = []
+    speakers, named = [], []
     for one in columns:
         new = [numbers.setdefault(name, len(numbers)) for name in one.names]
-        speakers.append(np.array(new, np.int64)[one.speaker] if len(one.speaker) else one.speaker)
+        of = np.array([*new, -1], np.int64)  # -1 stays what it is
+        speakers.append(of[one.speaker])
+        named.append(of[one.named])
     return Columns(
         np.concatenate([one.flags for one in columns]),
         np.concatenate([one.day for one in columns]),
         np.concatenate([one.session for one in columns]),
         tuple(numbers),
         np.concatenate(speakers),
+        np.concatenate(named),
     )
+
+
+def spoken(columns: Columns) -> Columns:
+    """The columns with those as speakers whom most texts of users and assistants begin with; names
+    of nobody who speaks are empty."""
+    flags, speaker, known = columns.flags, columns.speaker, columns.named >= 0
+    roles = BIT["user"] | BIT["assistant"]
+    chatting = flags & roles != 0
+    if known.sum() >= max(LEAST_NAMED, MOST_NAMED * chatting.sum()):
+        role_of = np.array([_role_bit(name) for name in columns.names], np.int64)
+        flags = np.where(known, flags & ~roles | role_of[columns.named], flags)
+        speaker = np.where(known, columns.named, speaker)
+    speaks = np.bincount(speaker, minlength=len(columns.names)).tolist()
+    names = tuple(name if turns else "" for name, turns in zip(columns.names, speaks, strict=True))
+    return replace(columns, flags=flags, speaker=speaker, names=names)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -103,20 +140,22 @@ def surface(text: str, speaker: str, caption: bool) -> int:
     bits = _of_text(text)
     if caption:
         bits |= BIT["caption"]
+    return bits | _role_bit(speaker)
+
+
+def _role_bit(speaker: str) -> int:
     if speaker in ASSISTANTS:
-        bits |= BIT["assistant"]
-    elif speaker in USERS:
-        bits |= BIT["user"]
-    elif speaker in MACHINES:
-        bits |= BIT["machine"]
-    return bits
+        return BIT["assistant"]
+    if speaker in USERS:
+        return BIT["user"]
+    return BIT["machine"] if speaker in MACHINES else 0
 
 
 @of_texts
 @lru_cache(maxsize=1 << 15)
 def _of_text(text: str) -> int:
     bits = BIT["question"] if text.rstrip().endswith(_ASKS) else 0
-    text = text[:READ]
+    text = simplified(text[:READ])
     low = text.lower()
     for word in set(_WORD.findall(low)):
         bits |= _BIT_OF_WORD.get(word, 0)
@@ -180,4 +219,4 @@ _CHINESE: Final = {
     "suggest": re.compile(r"推荐|建议|可以试"),
     "prefer": re.compile(r"喜欢|爱|偏好|讨厌|感兴趣"),
 }
-_ASKS: Final = ("?", "？", "吗", "呢")
+_ASKS: Final = ("?", "？", "吗", "嗎", "呢")

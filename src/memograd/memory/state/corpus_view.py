@@ -19,7 +19,7 @@ from typing import Final, Generic
 
 import numpy as np
 
-from memograd.memory.state.columns import Columns, describe, join_columns
+from memograd.memory.state.columns import Columns, describe, join_columns, spoken
 from memograd.memory.state.segment import SegmentPart, T, build_part, join_parts, weave_parts
 
 EXACT_BLOCK: Final = 2048
@@ -119,11 +119,11 @@ def layout_of(view: CorpusView[T]) -> Layout:
     whole = join_columns(columns) if columns else describe([])
     sizes = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
     if all(part.dead is None for part in view.parts):
-        return Layout(None, sizes, whole)
+        return Layout(None, sizes, spoken(whole))
     starts = view.starts()
     alive = [start + part.alive_rows() for part, start in zip(view.parts, starts, strict=False)]
     places = np.concatenate([*alive, starts[-1] + np.arange(len(pending))])
-    return Layout(places, sizes[places], whole.taken(places))
+    return Layout(places, sizes[places], spoken(whole.taken(places)))
 
 
 @dataclass(frozen=True, slots=True)

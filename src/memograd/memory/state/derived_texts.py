@@ -23,11 +23,13 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from memograd.memory.analysis import analyse
 from memograd.memory.journal import DatabaseFailed, DerivedText, Journal
+from memograd.memory.language import simplified
 from memograd.memory.records.items import content_hash
 
 if TYPE_CHECKING:
@@ -160,15 +162,25 @@ class DerivedTexts:
         return found, computed
 
     def _stored(self, owner: str, texts: Sequence[str]) -> dict[str, DerivedText]:
-        """What the table holds of the texts that the process does not."""
-        hashes = {content_hash(text) for text in texts}
-        missing = {key for key in hashes if self._get(owner, key) is None}
+        """What the table holds of the texts that the process does not.
+
+        Older versions cut traditional characters into terms of one each; these are made anew.
+        """
+        missing = {
+            key: text for text in texts if self._get(owner, key := content_hash(text)) is None
+        }
         if not missing:
             return {}
         # One scan of the owner's rows is faster than thousands of look-ups.
         wanted = None if len(missing) > FULL_SCAN_FROM else list(missing)
         stored = self._journal.derived(owner, wanted)
-        return {key: derived for key, derived in stored.items() if key in missing}
+        return {
+            key: derived
+            if simplified(missing[key]) == missing[key]
+            else replace(derived, terms=analyse(missing[key]))
+            for key, derived in stored.items()
+            if key in missing
+        }
 
     def _get(self, owner: str, key: str) -> DerivedText | None:
         with self._lock:

@@ -1,7 +1,7 @@
 """What one owner remembers, folded from the journal's events: items, and the turns behind them.
 
-    TURN    the turn is added; with `verbatim` set an item says the same already, so the turn is
-            kept for reference but not searched
+    TURN    the turn is added; with `verbatim`, as older versions said where an item says the same,
+            it is kept for reference but not searched
     ADD     the item is added                     UPDATE  its new version takes its place
     DELETE  the item is removed                   ANSWER, FEEDBACK    nothing
     NONE    where it names a living item, its turns said that again (`said_again.py`)

@@ -49,9 +49,13 @@ class Labels:
         return replace(self, metadata={**self.metadata, "may_change": item_id})
 
 
-def heard(turn: RawTurn, scope: Scope, *, verbatim: bool) -> NewEvent:
-    """A raw turn. verbatim: an item repeats it word for word, so it needs no search of its own."""
-    after = {"turn": turn.to_json(), "verbatim": verbatim}
+def heard(turn: RawTurn, scope: Scope) -> NewEvent:
+    """A raw turn.
+
+    Journals of older versions say `verbatim` of those that an item repeats word for word, and did
+    not search them; but an item knows neither who spoke nor what was said before it.
+    """
+    after = {"turn": turn.to_json(), "verbatim": False}
     return NewEvent(EventKind.TURN, scope, turn.id, after=after)
 
 

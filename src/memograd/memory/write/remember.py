@@ -94,7 +94,7 @@ def verbatim_events(
     filing = Filing(scope, labels, categorise, {turn.id: turn for turn in turns})
     events: list[NewEvent] = []
     for number, turn in enumerate(turns):
-        events.append(heard(turn, scope, verbatim=True))
+        events.append(heard(turn, scope))
         text = turn.text if turn.text.strip() else shared_picture(turn)
         item = filing.item(
             text,
@@ -129,7 +129,7 @@ def learn(
     manager = settled(manager)
     turns = _labelled(turns, labels)
     filing = Filing(scope, labels, categorise, {turn.id: turn for turn in turns})
-    heard_events = [*(heard(turn, scope, verbatim=False) for turn in turns), *beside]
+    heard_events = [*(heard(turn, scope) for turn in turns), *beside]
     heard_events += _of_pictures(turns, filing, store.now())
     decide = _deciding(store, reader, manager, turns, filing)
     with store.writing(scope.owner):

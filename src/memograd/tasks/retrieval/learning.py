@@ -9,7 +9,7 @@ better match ever counts against a candidate.
 
 Recall at k is the mean over questions of the share of a question's evidence turns that the first k
 candidates show. The guard: weights are adopted where their recall over all held-out questions is
-above that of rank fusion.
+above that of rank fusion among turns and not below it among items.
 
 When an older item goes behind a newer one (`memory/search/ranker/newer.py`) is learnt from
 questions whose evidence names the newest value: written dialogues, half of which leave old values
@@ -282,11 +282,27 @@ def recall(row: Row, found: Candidates | None, linear: LinearRanking | None, k: 
     return len({turn for at in best for turn in found.sources[at]}) / row.evidence
 
 
-def guard(rows: Sequence[Row], part: Part, linear: LinearRanking, k: int) -> dict[str, Any]:
+def guard(
+    rows: Sequence[Row], turns: LinearRanking, items: LinearRanking, k: int
+) -> dict[str, Any]:
+    """What held-out rows say of a ranker: of turns and, where they have some, of items.
+
+    It is adopted where it finds more turns than fusion and no fewer items.
+    """
+    judged = beside_fusion(rows, turns_part, turns, k)
+    of_items = beside_fusion([row for row in rows if row.items], items_part, items, k)
+    better = judged["questions"] > 0 and judged["gain"] > 0
+    if of_items["questions"]:
+        judged["items"] = of_items
+        better = better and of_items["gain"] >= 0
+    return {**judged, "adopted": better}
+
+
+def beside_fusion(rows: Sequence[Row], part: Part, linear: LinearRanking, k: int) -> dict[str, Any]:
     """Recall of fusion and of the ranker on held-out rows, the gain with its interval, by set."""
     fused, trained = recalls(rows, part, None, k), recalls(rows, part, linear, k)
     if not len(fused):
-        return {"questions": 0, "adopted": False}
+        return {"questions": 0}
     low, high = bootstrap_interval((trained - fused).tolist())
     names = np.array([row.set for row in rows if row.evidence])
     return {
@@ -302,7 +318,6 @@ def guard(rows: Sequence[Row], part: Part, linear: LinearRanking, k: int) -> dic
             ]
             for name in sorted(set(names.tolist()))
         },
-        "adopted": bool(trained.mean() > fused.mean()),
     }
 
 

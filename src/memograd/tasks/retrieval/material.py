@@ -235,7 +235,7 @@ def _candidates(
     if of_items:
         lists = item_lists(own, seen.turns, seen.sources)
     else:
-        lists = turn_lists(own, seen.items, seen.sources)
+        lists = turn_lists(own, seen.items, seen.sources, seen.question.spans)
     if not len(lists.numbers):
         return None
     around = Around.of(seen.turns, lists.turn)

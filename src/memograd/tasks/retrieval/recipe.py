@@ -38,6 +38,7 @@ from memograd.tasks.retrieval.dialogues import (
     sittings_of,
 )
 from memograd.tasks.retrieval.learning import (
+    beside_fusion,
     fit_newer,
     fit_probability,
     guard,
@@ -231,7 +232,7 @@ class RankerTraining(TrainingBySteps):
     def ranker(self) -> Ranker:
         """The ranker as it stands, with its probabilities and what held-out questions say."""
         turns, items = self.trainer.linear(0), self.trainer.linear(1)
-        judged = guard(self.held, turns_part, turns, self.config.top_k)
+        judged = guard(self.held, turns, items, self.config.top_k)
         made_from = {
             "run": self.stage.run.path.name,
             "step": self.trainer.step,
@@ -339,8 +340,10 @@ def _report(folder: Path) -> None:
     if not judged["questions"]:
         console.print("nothing is held out, so nothing says whether the ranker beats rank fusion")
         return
-    values = [f"{name} {value}" for name, value in judged.items() if name != "sets"]
-    console.print(f"held-out questions: {', '.join(values)}")
+    for name, found in (("turns", judged), ("items", judged.get("items"))):
+        if found:
+            values = [f"{one} {found[one]}" for one in found if one not in ("sets", "items")]
+            console.print(f"held-out questions, {name}: {', '.join(values)}")
     console.print(
         f"use it with ranking={folder / 'final'}"
         if judged["adopted"]
@@ -361,8 +364,8 @@ def evaluate(run: Path, asked: Evaluation) -> None:
     memories = memories_of(sources, config.together, config.seed)
     rows = list(rows_of(memories, open_embedder(ranker.embedder)))
     measured = {
-        "turns": guard(rows, turns_part, ranker.turns, config.top_k),
-        "items": guard(rows, items_part, ranker.items, config.top_k),
+        "turns": beside_fusion(rows, turns_part, ranker.turns, config.top_k),
+        "items": beside_fusion(rows, items_part, ranker.items, config.top_k),
     }
     console.print(json.dumps(measured, indent=1))
 

@@ -39,7 +39,8 @@ BETA2: Final = 0.99
 EPSILON: Final = 1e-8
 SAMPLED: Final = 200  # questions that the curve of a supervised run is measured on
 FUSION_START: Final = 2.0
-"""Weight of `fusion.log` that GRPO begins with: it learns from a ranking, not from chance."""
+"""Weight of `fusion.log` that GRPO begins with: it learns from a ranking, not from chance. What no
+question teaches stays there."""
 
 
 class RankerTrainer:
@@ -61,8 +62,9 @@ class RankerTrainer:
             self._rewards = [answered(rows, part, reader) for part in PARTS]
         self.step = 0
         self.weights = np.zeros((2, len(FEATURES)))
-        if config.algorithm == "grpo":
-            self.weights[:, FEATURES.index("fusion.log")] = FUSION_START
+        for number, packed in enumerate(self._packed):
+            if config.algorithm == "grpo" or not len(packed.sizes):
+                self.weights[number, FEATURES.index("fusion.log")] = FUSION_START
         self._first, self._second = np.zeros_like(self.weights), np.zeros_like(self.weights)
         self._scales: list[tuple[np.ndarray, np.ndarray]] = []
         self._values: list[np.ndarray] = []

@@ -135,7 +135,7 @@ class Around:
         """`[NEAR, c]`: somebody else's turn answers or asks; one's own goes on, or speaks of
         something else.
 
-        most: the best BM25. compared: None where the turns were not compared by meaning.
+        most: the best BM25 of all turns. compared: None where they were not compared by meaning.
         """
         rows = np.zeros((len(NEAR), len(self.talk)))
         words = self.words / most

@@ -5,18 +5,19 @@ A name is `group.name`; groups are what `explain` speaks of. Everything is relat
 Among items "user" (用户) is no word of a question: nearly all of them say it.
 What neighbours and the sitting say fades in monologues and tiny sittings (`state/corpus_view.py`).
 
-Invariant: a change of any feature is another `VERSION`, and weights of another version are refused.
+Invariant: a feature that means something else is another `VERSION`, and weights of another version
+are refused. That more words are understood (`question.py`, `asked_dates.py`) is no other meaning.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import numpy as np
 
 from memograd.memory.search.ranker.around import NEAR, SESSION, Around, Compared
+from memograd.memory.search.ranker.asked_dates import days_since_1970
 from memograd.memory.search.ranker.lists import Lists, Seen, window_of_items
 from memograd.memory.search.ranker.question import QuestionCues
 from memograd.memory.state.columns import BIT
@@ -124,8 +125,9 @@ def candidate_features(
     put("cover.session", cover + around.context * (around.sitting_cover - cover))
     put("cover.full", cover > 0.6)
     compared = None if of_items else Compared(turns.scored, best, spread)
-    rows[_NEAR] = around.neighbours(most, compared)
-    rows[_SESSION] = around.sittings(gap, rel, most, compared)
+    told_most = max(float(turns.words.bm25.max(initial=0.0)), most)
+    rows[_NEAR] = around.neighbours(told_most, compared)
+    rows[_SESSION] = around.sittings(gap, rel, told_most, compared)
 
     rows[_WHO] = _who(question, layout.columns, at, lists, turns, flags, of_items)
     asks = {kind: float(kind in question.asks) for kind in _ASKED}
@@ -214,8 +216,8 @@ def _dates(question: QuestionCues, day: np.ndarray, at: np.ndarray) -> np.ndarra
     tells much."""
     if not question.spans or not np.isfinite(day).any():
         return np.zeros((4, len(at)))
-    begin = np.array([_days(begin) for begin, _ in question.spans])
-    end = np.array([_days(end) for _, end in question.spans])
+    begin = np.array([days_since_1970(begin) for begin, _ in question.spans])
+    end = np.array([days_since_1970(end) for _, end in question.spans])
     x = day[:, None]
     away = np.where(x < begin, begin - x, np.where(x >= end, x - end, 0.0)).min(axis=1)
     away = np.where(np.isfinite(away), away, 999.0)
@@ -233,10 +235,6 @@ def _dates(question: QuestionCues, day: np.ndarray, at: np.ndarray) -> np.ndarra
             away[at] > 45,
         ]
     )
-
-
-def _days(moment: datetime) -> float:
-    return moment.replace(tzinfo=UTC).timestamp() / 86400
 
 
 FEATURES: Final = (

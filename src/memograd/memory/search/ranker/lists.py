@@ -2,8 +2,9 @@
 
 Turns by meaning and by words, turns by the words of the turn and its neighbours, and the turns that
 the items found came from, by the items' meaning and words. Items have the first two and, through
-their sources, the third. Invariant: every rank counts from 1; what a list does not hold has an
-infinite rank there.
+their sources, the third. What was told on the days that a question names is a candidate as well
+("What did I do last Saturday?" has no word that would find it). Invariant: every rank counts from
+1; what a list does not hold has an infinite rank there.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from memograd.memory.search.ranker.asked_dates import Span, days_since_1970
 from memograd.memory.state.bm25 import Matches
 from memograd.memory.state.scored import Scored
 
 DEPTH: Final = 64
+OF_THE_DAYS: Final = 16  # candidates for their date alone
 K: Final = 20  # of rank fusion
 
 Eligible = Callable[[Any], bool]
@@ -208,14 +211,30 @@ def _ranks(numbers: np.ndarray, lists: Sequence[np.ndarray], rows: int) -> np.nd
     return ranks
 
 
-def turn_lists(turns: Seen, items: Seen, sources: Sources) -> Lists:
-    """The candidates among turns."""
+def _of_the_days(own: Seen, spans: Sequence[Span]) -> np.ndarray:
+    """The numbers of records that were told within the spans, the nearest by meaning."""
+    if not spans:
+        return np.zeros(0, np.int64)
+    day = own.scored.layout.columns.day
+    within = np.zeros(len(day), bool)
+    for begin, end in spans:
+        within |= (day >= days_since_1970(begin)) & (day < days_since_1970(end))
+    numbers = np.flatnonzero(within)
+    if own.allowed is not None:
+        numbers = np.array([one for one in numbers.tolist() if own.allowed(one)], np.int64)
+    order = np.argsort(-own.scored.dense[numbers], kind="stable")[:OF_THE_DAYS]
+    return numbers[order]
+
+
+def turn_lists(turns: Seen, items: Seen, sources: Sources, spans: Sequence[Span]) -> Lists:
+    """The candidates among turns. spans: the stretches of time that the question names."""
     window_best = best_of(turns.words.window, turns.allowed, positive=True)
     known = sources.turn >= 0
     if turns.allowed is not None:
         known[known] = [turns.allowed(place) for place in sources.turn[known].tolist()]
     of, came_from = sources.item[known], sources.turn[known]
-    numbers = _distinct(turns.dense_best, turns.words_best, window_best, came_from)
+    dated = _of_the_days(turns, spans)
+    numbers = _distinct(turns.dense_best, turns.words_best, window_best, came_from, dated)
     ranks = _ranks(numbers, (turns.dense_best, turns.words_best, window_best), 5)
     at, item = numbers.searchsorted(came_from), sources.items[of]
     for row, of_items in zip(ranks[3:], sources.ranks, strict=True):

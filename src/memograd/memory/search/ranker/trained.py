@@ -176,7 +176,7 @@ def judge_both(
     """The candidates among items and among turns, as `judge_items` and `judge_turns` give them;
     what stands around them is looked up once."""
     items = item_lists(asked.items, asked.turns, asked.sources)
-    turns = turn_lists(asked.turns, asked.items, asked.sources)
+    turns = turn_lists(asked.turns, asked.items, asked.sources, asked.question.spans)
     around = Around.of(asked.turns, np.concatenate([items.turn, turns.turn]))
     count = len(items.numbers)
     return (
@@ -187,7 +187,7 @@ def judge_both(
 
 def judge_turns(asked: Asked, linear: LinearRanking) -> Judged[RawTurn] | None:
     """The candidates among turns with their scores; None where there are none."""
-    lists = turn_lists(asked.turns, asked.items, asked.sources)
+    lists = turn_lists(asked.turns, asked.items, asked.sources, asked.question.spans)
     around = Around.of(asked.turns, lists.turn)
     return _judge(asked, asked.turns, lists, linear, around, of_items=False)
 
@@ -227,7 +227,8 @@ def candidates_of(
 ) -> list[Candidate[T]]:
     """The best `most` candidates of at least the probability `threshold`, best first.
 
-    newer: by what an older one goes behind a newer one; None: none does.
+    Where more are wanted than the lists hold, what stands in none comes behind, by meaning, as
+    probable as the last. newer: by what an older one goes behind a newer one; None: none does.
     """
     if judged is None:
         return []
@@ -270,6 +271,34 @@ def candidates_of(
         if explain:
             candidate.reasons = _reasons(linear.contributions(rows[at], rows))
         found.append(candidate)
+    if len(found) == len(chances):
+        chance = float(chances[-1])
+        behind = _in_no_list(judged, most - len(found))
+        ids = [scored.record(number).id for number, _ in behind]
+        near = corpus.similarities(query.vector, ids)
+        for (number, rank), similarity in zip(behind, near, strict=True):
+            record = scored.record(number)
+            found.append(
+                Candidate(record, similarity, dense_rank=rank, fused=chance, probability=chance)
+            )
+    return found
+
+
+def _in_no_list(judged: Judged[T], most: int) -> list[tuple[int, int]]:
+    """The nearest `most` records that stand in no list: their numbers and ranks by meaning."""
+    scored, allowed = judged.own.scored, judged.own.allowed
+    if most <= 0 or len(scored) == len(judged.lists.numbers):
+        return []
+    listed = set(judged.lists.numbers.tolist())
+    found: list[tuple[int, int]] = []
+    rank = 0
+    for number in np.argsort(-scored.dense, kind="stable").tolist():
+        if allowed is None or allowed(number):
+            rank += 1
+            if number not in listed:
+                found.append((number, rank))
+            if len(found) == most:
+                break
     return found
 
 
