@@ -222,9 +222,9 @@ def moved_by_a_layer(shape: ModelShape, train: str, dtype: torch.dtype) -> tuple
                 ).last_hidden_state.sum().backward()
         return counted.count
 
-    few, many = (of(2, tokens) - of(1, tokens) for tokens in (32, 64))
-    of_token = (many - few) / 32
-    return of_token, few - 32 * of_token
+    few, many = (of(2, tokens) - of(1, tokens) for tokens in (8, 16))
+    of_token = (many - few) / 8
+    return of_token, few - 8 * of_token
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
