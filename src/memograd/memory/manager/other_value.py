@@ -194,6 +194,8 @@ def _with_value(
     if told and (counted := counted_anew(old, own)) is not None:
         return Put(*counted)
     found = pointed_at(model, heard, old)
+    if not sounds and found is not None and _places(old[slice(*found.old)], own):
+        return None  # "Manila has work. Iloilo is boring": who goes on about a value keeps it
     named = named_right(old, own) if told else None
     if named is not None and found is not None and not _agree(found, named):
         # "2019 not 2009. and yeah gauge says 0.6": it says itself which value takes which place.

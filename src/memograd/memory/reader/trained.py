@@ -124,7 +124,7 @@ class TrainedReader(Worths):
             asked = question_before(past, turn)
             asked = asked and without_guess(asked, turn.text)[0]
             setting = Setting(
-                turn_as_meant(turn), speakers, len(people) <= 1, asked, last,
+                turn_as_meant(self._model, turn, said), speakers, len(people) <= 1, asked, last,
                 near=near, alone=alone, earlier=earlier,
             )  # fmt: skip
             just_now = tuple((one.said_as, one.text) for one in past if _is_just_before(one, turn))
