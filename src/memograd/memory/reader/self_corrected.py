@@ -36,6 +36,7 @@ Place = tuple[int, int]
 SURE: Final = 0.1  # of the pointer where nothing else is said around the right value,
 SURE_ELSE: Final = 0.2  # and where something is
 SEEN_BEFORE: Final = 160  # characters before the cue in which the wrong value is looked for
+LEAST_SAID: Final = 2  # words; "Sligo, what am I saying. Roscommon." corrects what came before it
 LONGEST_ZH: Final = 8  # characters of a value that is found by the word before it
 EXPLAINS: Final = 48  # characters that may stand between the cue and the right value
 
@@ -152,7 +153,8 @@ def _put_right(
     end = ends.start() if ends else len(text)
     told = cue.groupdict().get("old")
     said = text[: cue.start()]
-    if not _says(said) or _EARLIER.search(said[-SEEN_BEFORE:]):
+    bare = len(said) < LEAST_SAID if is_chinese(said) else len(said.split()) < LEAST_SAID
+    if bare or not _says(said) or _EARLIER.search(said[-SEEN_BEFORE:]):
         return None
     wrong = re.search(rf"(?<!\w){re.escape(told)}(?!\w)", said, re.IGNORECASE) if told else None
     if told and not wrong:
@@ -246,7 +248,8 @@ def _of_one_form(said: str, right: str, *, named: bool) -> tuple[Place, Place] |
                 continue  # 六岁 and 三年级 are no two values of one thing
             alike = _go_alike(said[old.end() :], right[new.end() :])
             words = {next_word(said, old.end()), next_word(right, new.end())} - {""}
-            alike = alike and (named or is_chinese(said) or len(words) < 2)
+            streets = _NAMED.match(said, old.end()) and _NAMED.match(right, new.end())
+            alike = alike and bool(named or streets or is_chinese(said) or len(words) < 2)
             if alike and old[0].casefold() != new[0].casefold():
                 return old.span(), new.span()
     return None
