@@ -188,6 +188,10 @@ _SECRET: Final = re.compile(
     r"|锁屏|助记词|pin码|安全码|报警器|警报器|[四六46]位[数码])"
     r"[^。！？\n]{0,12}?[A-Za-z\d][\w@#$!%&*.\-]{3,}"
     r"|(?:密码|密碼|口令)[^。！？\n]{0,26}?(?<![\d.])\d{4,8}(?![\d.元块塊年])"
+    # A suitcase has three.
+    r"|(?:密码|密碼|口令)(?:是|为|為|：|:|[改换換設设]成了?)\s*\d{3}(?![\d.元块塊年天个個位])"
+    r"|\b(?:suitcase|luggage|bike|padlock|lock(?:er)?|gate|trunk)(?: lock)?(?:['’]s)?"
+    r" (?:code|combination|combo)(?: is|:| to|['’]s)? ?\d{3}(?![\d.,:/%])\b"
     r"|短信(?:[来來发發收]|说)[^。！？\n]{0,10}?(?<!\d)\d{4,8}(?!\d)"
     r"|(?:保险柜|保險櫃|密码箱|密碼箱)[^。！？\n]{0,30}?(?<![\d.])\d{4,8}(?![\d.元块塊年])"
     # A code behind the words for it, and what is pressed behind or before it.
