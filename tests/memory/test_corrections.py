@@ -96,7 +96,7 @@ def test_only_what_is_meant_goes(tmp_path, said, kept, gone):
 
 
 def test_who_goes_on_about_a_value_keeps_it(tmp_path):
-    with Memory.open(tmp_path, env_file=None) as memory:
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
         memory.add("Our family is staying at Iloilo, in my lola's ancestral house", user_id="ann")
         memory.add(
             "Everyone says Manila is where opportunity is. But the traffic and pollution hay naku."

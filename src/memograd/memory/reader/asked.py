@@ -118,6 +118,11 @@ WITHDRAWS: Final = re.compile(
     r"\W*我?(?:想|要|决定|決定)?(?:收回|撤回)(?=[^，。！？\s]{0,6}(?:[说說讲講提聊]|那句))"
 )
 """Says in so many words that it takes back what was said: 我收回刚才说的年薪."""
+BY_ORDER: Final = re.compile(
+    r"\W*(?:[请請把将將]|刚才)*(?:(?:[头頭前]|最?[后後])[两兩俩三]|第[一二三四])[句条條]"
+    r"[^，,。！？\s]{0,4}(?:撤|收回|[删刪抹忘]|[别別][记記存留])"
+)
+"""Asks by their order to forget what was said: 头两句都撤回."""
 _ASK_NOT: Final = re.compile(r"[别別](?:再)?[问問](?:了|我)?[。！!]+(?=.)")
 """分了。别问。 asks for nothing to be forgotten."""
 _SPEAKS_TO: Final = re.compile(

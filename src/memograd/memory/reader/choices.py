@@ -153,7 +153,7 @@ def _another(question: str, spans: Sequence[Span], answer: tuple[str, str, str])
     if len(spans) < 2 or not _NONE_OF_THEM.fullmatch(first) or _SAYS_WHO.match(other):
         return None
     value, comma, reason = _clauses(other)
-    value = value.strip(" .!。！")
+    value = _THANKS.sub("", value).strip(" .!。！")
     if not value or (len(value) if language_of(value) == "zh" else len(value.split())) > LONGEST:
         return None
     return question[: spans[0][0]] + value + question[spans[-1][1] :], value + comma + reason
@@ -195,7 +195,8 @@ def _is_part(said: str, choice: str, *, chinese: bool) -> bool:
     return set(said.split()) <= set(choice.split()) - _SMALL
 
 
-_SMALL: Final = frozenset("the a an in on at by with for of my your to".split())
+_SMALL: Final = frozenset(("the", "a", "an", "in", "on", "at", "by", "with", "for", "of", "your"))
+_THANKS: Final = re.compile(r"\s+(?:please|pls|thanks?|thx|actually|lol)\W*$", re.IGNORECASE)
 _NONE_OF_THEM: Final = re.compile(
     r"\W*(?:neither|none)(?: of (?:them|those|these|the (?:two|above)))?\W*"
     r"|\W*(?:都不是|都不|皆非|皆不是|两个都不是?|兩個都不是?)\W*",

@@ -27,6 +27,7 @@ from memograd.memory.reader.answers import (
     without_guess,
 )
 from memograd.memory.reader.asked import (
+    BY_ORDER,
     EVERYTHING,
     FORGETS,
     IDLE,
@@ -304,7 +305,8 @@ class TrainedReader(Worths):
         both are needed there.
         """
         if requests(text) or (setting.alone and FORGETS.search(text)):
-            return wish >= LEAST_WISH or WITHDRAWS.match(text) is not None
+            said_so = WITHDRAWS.match(text) or BY_ORDER.match(text)
+            return wish >= LEAST_WISH or said_so is not None
         sure = self.thresholds
         if not setting.alone:
             return said and wish >= WISH_AMONG_PEOPLE
