@@ -31,9 +31,9 @@ from memograd.memory.reader.asked import (
     EVERYTHING,
     FORGETS,
     IDLE,
-    NOT_SAVED,
     OF_MEMORY,
     OFF_RECORD,
+    TOLD_ASIDE,
     WITHDRAWS,
     asks_nothing_of_memory,
     requests,
@@ -58,7 +58,7 @@ from memograd.memory.reader.held_back import (
     without_secrets,
 )
 from memograd.memory.reader.idle import is_idle
-from memograd.memory.reader.in_confidence import TOLD_ASIDE, left_open
+from memograd.memory.reader.in_confidence import asks_not_to_save, left_open
 from memograd.memory.reader.parts import (
     asks,
     asks_back,
@@ -207,10 +207,15 @@ class TrainedReader(Worths):
         if forget and asks_nothing_of_memory(own):
             idle = True
         forget = forget and not idle
-        open_ = [] if kept_back or not NOT_SAVED.search(own) else left_open(self._model, sentences)
+        held = [
+            text
+            for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
+            if not kept_back and asks_not_to_save(text, float(wish))
+        ]
+        open_ = left_open(self._model, sentences, held) if held else []
         if OFF_RECORD.match(own) and not kept_back and not open_:
             return Heard(turn, before, secret=True, own=own, may_close=False)
-        if NOT_SAVED.search(own) and not kept_back:
+        if held:
             if not open_:
                 return Heard(turn, before, forget=True, secret=True, own=own)
             forget = forget or not TOLD_ASIDE.search(own)
