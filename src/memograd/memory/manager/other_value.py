@@ -194,7 +194,8 @@ def _with_value(
     if told and (counted := counted_anew(old, own)) is not None:
         return Put(*counted)
     found = pointed_at(model, heard, old)
-    unsure = found is not None and found.sure < POINTED_IN_PART and not (sounds or is_chinese(own))
+    sounds_not = not (sounds or is_chinese(own) or names_the_old(old, own))
+    unsure = found is not None and found.sure < POINTED_IN_PART and sounds_not
     if found is not None and unsure and _places(old[slice(*found.old)], own):
         return None  # "Manila has work. Iloilo is boring": who goes on about a value keeps it
     named = named_right(old, own) if told else None

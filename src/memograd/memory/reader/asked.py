@@ -147,7 +147,8 @@ SAID_TO_OTHERS: Final = re.compile(
 )
 _TELLS_OF_NOTES: Final = re.compile(
     r"\b(?:i|we|he|she|they)"
-    r" (?:didn['’]?t|did not|never|forgot to|don['’]?t|couldn['’]?t|can['’]?t) (?:\w+ )?(?:writ|sav|record|keep|log|not(?:e|ing)\b|stor)",
+    r" (?:didn['’]?t|did not|never|forgot to|don['’]?t|couldn['’]?t|can['’]?t)"
+    r" (?:\w+ )?(?:writ|sav|record|keep|log|not(?:e|ing)\b|stor)",
     re.IGNORECASE,
 )
 """Tells what somebody does: "I didn't write that down and now I lost the recipe"."""
