@@ -39,6 +39,8 @@ from memograd.tasks.relations.lives import Closing, tell_all
 from memograd.tasks.relations.rows import CLOSES, part_of
 
 RIDGE: Final = 30.0  # of slopes of standardised evidence
+PARTS: Final = 5  # in which the dialogues are held out
+LET_PASS: Final = 0.98
 STRANGERS: Final = 2  # items of other dialogues beside a message
 OF_LIVES: Final = 4  # every so many-th message of a life meets strangers: a life has many
 _LONG_AGO: Final = datetime(2024, 1, 1, tzinfo=UTC)
@@ -76,19 +78,30 @@ def told_few(model: RelationModel, path: Path, seed: int = 0) -> list[Looked]:
 
 
 def fitted_few(found: Sequence[Looked]) -> Linear:
-    """The function that tells whether a message closes one of a few items.
+    """The function that tells whether a message closes one of a few items; its bound lets pass
+    LET_PASS of those that are closed, of dialogues that it has not learnt from.
 
     Raises BadInput where no message closes an item.
     """
     known = [one for one in found if len(one.closed)]
     if not any(one.closed.any() for one in known):
         raise BadInput("No message of these dialogues closes an item, so nothing can be learnt.")
-    weighed = separating(
+    parts = {name: n % PARTS for n, name in enumerate(sorted({one.dialogue for one in known}))}
+    odds: list[float] = []
+    for part in range(PARTS):
+        learnt = _separating([one for one in known if parts[one.dialogue] != part])
+        for one in known:
+            if parts[one.dialogue] == part:
+                odds += learnt.scores(one.evidence)[one.closed].tolist()
+    return replace(_separating(known), least=float(np.quantile(odds, 1 - LET_PASS)))
+
+
+def _separating(known: Sequence[Looked]) -> Linear:
+    return separating(
         np.concatenate([one.evidence for one in known]),
         np.concatenate([one.closed for one in known]),
         RIDGE,
     )
-    return replace(weighed, least=0.0)  # the manager bounds it
 
 
 class _Few(Closing):
