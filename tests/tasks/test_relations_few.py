@@ -83,7 +83,7 @@ def test_dialogues_in_which_nothing_ends_teach_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        (("I'm vegetarian.", "My birthday is 3 March."), "yessir"),
+        (("I play the cello on Tuesdays.", "My birthday is 3 March."), "yessir"),
         (("I support Leeds United.", "I drive a Honda."), "done"),
         (("My boss is called Karen.", "I have a dog called Rex."), "wrong chat haha"),
         (("I drive a Honda.", "I work at Tesco."), "ja nee"),
