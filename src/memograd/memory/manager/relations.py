@@ -414,9 +414,8 @@ class RelationManager(Rewriter):
         """How surely the message closes each item.
 
         Few are read among the others and by themselves, clause by clause: beside an allotment, its
-        leeks and an age a message that ends one of them looks like none. What speaks of none of
-        them, "strewth" or "wrong chat", looks as if it closed one, so that is weighed. Among many
-        some clause always looks closed, so all that is known of them is weighed.
+        leeks and an age a message that ends one of them looks like none. So may what speaks of none
+        ("strewth"), and among many some clause always does, so what is known of them is weighed.
         """
         closing = found[:, self._closing].sum(1)
         sure = [float(one) for one in closing]
@@ -426,9 +425,9 @@ class RelationManager(Rewriter):
                 if sure[n] >= link:
                     sure[n] = max(sure[n], *self._clauses(heard, item))
             if (few := self._model.few) is not None:
-                places = [n for n, one in enumerate(sure) if one >= link]
-                known = evidence(self._model, heard, items, recent, found, places)
-                for n, odds in zip(places, few.scores(known), strict=True):
+                at = [n for n, one in enumerate(sure) if one >= link]
+                known = evidence(self._model, heard, items, recent, found, at)
+                for n, odds in zip(at, few.scores(known), strict=True):
                     sure[n] = sure[n] if odds >= few.least else 0.0
         elif self._model.crowded is not None:
             places = stand_out(closing)
@@ -440,7 +439,7 @@ class RelationManager(Rewriter):
                 0.0 if items[n].id in others else back if items[n].id in recent else least
                 for n in places
             ]
-            all_odds = weighed(
+            every = weighed(
                 self._model,
                 self._model.crowded,
                 heard,
@@ -449,7 +448,7 @@ class RelationManager(Rewriter):
                 found,
                 dict(zip(places, map(bound, needed), strict=True)),
             )
-            for n, one in zip(places, all_odds, strict=True):
+            for n, one in zip(places, every, strict=True):
                 sure[n] = float(1 / (1 + np.exp(-one)))
         dead = [tells_death(heard.own, present(item.text)) for item in items]
         return [

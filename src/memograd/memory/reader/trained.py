@@ -207,15 +207,15 @@ class TrainedReader(Worths):
         if forget and asks_nothing_of_memory(own):
             idle = True
         forget = forget and not idle
-        held = [
+        unsaved = [
             text
             for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
             if not kept_back and asks_not_to_save(text, float(wish))
         ]
-        open_ = left_open(self._model, sentences, held) if held else []
+        open_ = left_open(self._model, sentences, unsaved) if unsaved else []
         if OFF_RECORD.match(own) and not kept_back and not open_:
             return Heard(turn, before, secret=True, own=own, may_close=False)
-        if held:
+        if unsaved:
             if not open_:
                 return Heard(turn, before, forget=True, secret=True, own=own)
             forget = forget or not TOLD_ASIDE.search(own)
