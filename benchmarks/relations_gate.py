@@ -4,6 +4,7 @@
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only secrets
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only crowded
+    OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only few
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only requests
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --write --only worth --others as
     OMP_NUM_THREADS=1 python benchmarks/relations_gate.py --talks longmemeval_oracle_dev180.json.gz
@@ -11,11 +12,12 @@
 Fitted to the dialogues that the weights that ship were trained on, its bound chosen by those that
 calibrated them, and to what assistants say in the conversations that they were trained on, the
 bound chosen by the other ones. What weighs many items is learnt from lives that the weights have
-not read, what weighs a request to forget and what corrects the worth of a user's sentences from
-dialogues that they have not read. `--others` are
+not read, what weighs a request to forget, what weighs a few items and what corrects the worth of a
+user's sentences from dialogues that they have not read. `--others` are
 batches that neither has read, `--talks` other conversations with assistants (every tenth of them).
 `--write` puts the gate beside the weights; with `--only` one function is fitted anew and the others
-stay as they are. Ten minutes of one core, two for secrets alone, fifteen for many items.
+stay as they are. Ten minutes of one core, two for secrets alone, fifteen for many items, twenty for
+few.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_g
 from memograd.memory.relations.model import SHIPPED, RelationModel
 from memograd.memory.relations.values import read_pointer, values_file
 from memograd.memory.relations.weights import Weights, read_weights
+from memograd.tasks.relations.few import fitted_few, told_few
 from memograd.tasks.relations.gate import (
     answers,
     fitted,
@@ -47,6 +50,7 @@ from memograd.tasks.relations.lives import fitted_crowded, told_lives
 from memograd.tasks.relations.requests import fitted_requests, told_requests
 from memograd.tasks.relations.rows import WrittenTurn, read_dialogues
 
+FEW_OF = ("am", "ar", "aw")  # of the batches of chat, those that a few items are learnt from
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 
 
@@ -65,7 +69,7 @@ def plainly_weighing(path: Path) -> RelationModel:
     weights = read_weights(path)
     gate = read_gate(gate_file(path), weights)
     if gate is not None:
-        gate = replace(gate, crowded=None, requests=None)
+        gate = replace(gate, crowded=None, requests=None, few=None)
     return RelationModel(weights, gate, read_pointer(values_file(path), weights))
 
 
@@ -75,6 +79,12 @@ def crowded(weights: Path, names: list[str]) -> Linear:
     return fitted_crowded(
         [one for name in names for one in told_lives(model, CORPUS / f"{name}.jsonl")]
     )
+
+
+def few(weights: Path, names: list[str]) -> Linear:
+    """What weighs a few items, learnt from these files of the corpus."""
+    model = plainly_weighing(weights)
+    return fitted_few([one for name in names for one in told_few(model, CORPUS / f"{name}.jsonl")])
 
 
 def requests(weights: Path, names: list[str]) -> Linear:
@@ -99,7 +109,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the gate beside the weights")
     parser.add_argument(
         "--only",
-        choices=["secrets", "crowded", "requests", "worth"],
+        choices=["secrets", "crowded", "requests", "worth", "few"],
         help="fit this function, keep the others",
     )
     arguments = parser.parse_args()
@@ -109,6 +119,7 @@ def main() -> None:
     went_on = [name for name in split["continued_with"] if name.startswith("dialogues/")]
     learnt_of = split["train"] + went_on
     worth_of = split["worth_of"] + split["requests_of"]
+    few_of = split["chosen_by"] + [name for name in split["worth_of"] if name[-2:] in FEW_OF]
     if arguments.only:
         if gate is None:
             parser.error(
@@ -123,6 +134,8 @@ def main() -> None:
             gate = replace(gate, secrets=fitted_secrets(learnt, bounding))
         elif arguments.only == "worth":
             gate = replace(gate, worth=worth(weights, worth_of))
+        elif arguments.only == "few":
+            gate = replace(gate, few=few(arguments.weights, few_of))
         elif arguments.only == "crowded":
             gate = replace(gate, crowded=crowded(arguments.weights, split["weighed_by"]))
         else:
@@ -144,6 +157,7 @@ def main() -> None:
                 gate,
                 crowded=crowded(arguments.weights, split["weighed_by"]),
                 requests=requests(arguments.weights, split["requests_of"]),
+                few=few(arguments.weights, few_of),
             )
     if arguments.write:
         write_gate(gate, gate_file(arguments.weights))

@@ -58,6 +58,11 @@ from memograd.memory.records.notes import is_past
             "Did I say shih tzu? He's a lhasa apso.",
             "User has a lhasa apso called Bo.",
         ),
+        (
+            "User said: new staff start: Abby monday, Ike wednesday.",
+            "typo!! Ike is thursday, abby still mon",
+            "User said: new staff start: Abby monday, Ike thursday.",
+        ),
     ],
 )
 def test_only_the_value_changes(statement: str, message: str, right: str | None) -> None:

@@ -93,3 +93,15 @@ def test_only_what_is_meant_goes(tmp_path, said, kept, gone):
             memory.add(text, user_id="ann", timestamp=WHEN)
         items = "\n".join(one["memory"] for one in memory.get_all(user_id="ann")["results"])
     assert kept in items and (gone is None or gone not in items)
+
+
+def test_who_goes_on_about_a_value_keeps_it(tmp_path):
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        memory.add("Our family is staying at Iloilo, in my lola's ancestral house", user_id="ann")
+        memory.add(
+            "Everyone says Manila is where opportunity is. But the traffic and pollution hay naku."
+            " Iloilo is boring but the air is clean.",
+            user_id="ann",
+        )
+        told = " ".join(one["memory"] for one in memory.get_all(user_id="ann")["results"])
+    assert "staying at Iloilo" in told

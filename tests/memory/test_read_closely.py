@@ -71,6 +71,9 @@ def test_what_is_left_of_a_list_begins_with_its_subject() -> None:
         ("朝北就朝北吧", "用户租的这屋朝北。", True),
         ("换了台新电脑", "用户的电脑是联想。", False),
         ("bought a boat", "User has a canoe.", False),
+        ("阿伟跳槽去了字节，开到四万八", "用户月薪两万五。", True),
+        ("老板给我涨到两万", "用户月薪一万五。", False),
+        ("房东把房租涨到3000", "用户的房租是2500。", False),
     ],
 )
 def test_what_may_be_one_day_leaves_an_item_alone(said: str, item: str, leaves: bool) -> None:

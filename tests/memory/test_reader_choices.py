@@ -42,6 +42,11 @@ NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
             "all you can eat for $30",
         ),
         ("Is the chemo on Mondays or Thursdays?", "Thursdays, 10 o'clock", "Thursdays"),
+        ("Do you take oat milk or soy milk?", "Neither, almond milk please", "almond milk"),
+        ("Is it your left knee or your right knee?", "right", "your right knee"),
+        ("您的籍贯是福建还是广东？", "都不是，江西赣州", "江西赣州"),
+        ("您要挂神经内科还是神经外科？", "内", "神经内科"),
+        ("请问您的本科专业是临床医学还是预防医学？", "皆非，药学。", "药学"),
         ("您平时怎么喝?1. 手冲 2. 意式拿铁 3. 速溶", "第二个", "意式拿铁"),
         ("您平时穿M还是L？", "L", "L"),
         ("宝宝是男孩还是女孩？多大了？", "女孩 四个月", "女孩"),
@@ -77,6 +82,8 @@ def test_the_choice_is_told_and_the_others_are_not(question: str, answer: str, c
         ("Which day is your second shift?", "the last one"),
         ("你喜欢喝茶吗？", "后者"),
         ("茶还是咖啡？", "第二天喝了茶"),
+        ("Do you take the bus or drive?", "neither, I walk"),
+        ("您喜欢喝茶还是咖啡？", "都不，我喝水"),
     ],
 )
 def test_where_it_is_not_clear_nothing_is_chosen(question: str, answer: str) -> None:

@@ -309,6 +309,7 @@ class Counting:
     points = False
     crowded = None
     requests = None
+    few = None
 
     def other_value(self, message: str, before: Any, item: str) -> None:
         return None

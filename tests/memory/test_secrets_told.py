@@ -34,6 +34,10 @@ def embedder(trigrams: Callable[[], Any]) -> Any:
         "the alarm's 8814 then the star key",
         "the last four digits of my card are 4431",
         "门口报警器先按7093再按井号",
+        "行李箱密码是 715",
+        "the luggage combination is 309",
+        "my pasword for steam is gnomeking42",
+        "the passwrod is tulip99x",
     ],
 )
 def test_secrets_are_no_items_and_in_no_prompt(tmp_path: Path, embedder: Any, text: str) -> None:

@@ -6,6 +6,13 @@ import pytest
 
 from memograd import Memory
 from memograd.memory.reader.self_corrected import as_meant
+from memograd.memory.relations import RelationModel
+from memograd.memory.relations.model import load_relation_model
+
+
+@pytest.fixture(scope="module")
+def model() -> RelationModel:
+    return load_relation_model()
 
 
 @pytest.mark.parametrize(
@@ -25,7 +32,7 @@ from memograd.memory.reader.self_corrected import as_meant
         ),
         (
             "Choir is on Mondays in Leith, well, I say Mondays, it's Tuesdays now.",
-            "Choir is on Tuesdays in Leith now.",
+            "Choir is on Tuesdays in Leith, now.",
         ),
         ("He sailed from 51 to 60. I wrote 60, it should be 66.", "He sailed from 51 to 66."),
         ("The bus is at 6pm. No, 7pm. From York.", "The bus is at 7pm. From York."),
@@ -39,7 +46,7 @@ from memograd.memory.reader.self_corrected import as_meant
         ("I work at a bank, no sorry, a bakery, in Hull", "I work at a bakery, in Hull"),
         ("Dentist is on wednesday at 3, wait no, thursday at 3.", "Dentist is on thursday at 3."),
         ("家里有两只乌龟，呃说错，三只，老忘", "家里有三只乌龟，老忘"),
-        ("My boy is 5. wait no 6, he had cake", "My boy is 6. he had cake"),
+        ("My boy is 5. wait no 6, he had cake", "My boy is 6, he had cake"),
         (
             "we close on May 3rd, no scratch that, the bank just called, May 13th. Whoop",
             "we close on May 13th. Whoop",
@@ -56,10 +63,38 @@ from memograd.memory.reader.self_corrected import as_meant
         ("我妹妹在长沙，不对，在株洲读大学", "我妹妹在株洲读大学"),
         ("我下周去厦门出差，哦不对，是去福州", "我下周去福州出差"),
         ("我每周三，啊不是，每周四去打羽毛球", "我每周四去打羽毛球"),
+        (
+            "I make 19.50 an hour at the plant sorry 20.50 they gave everybody a buck in march",
+            "I make 20.50 an hour at the plant, they gave everybody a buck in march",
+        ),
+        (
+            "I retired from the mill in 2011 after 30 years. No wait, hip was 2011, I retired in"
+            " 2013.",
+            "I retired from the mill in 2013 after 30 years.",
+        ),
+        (
+            "We have 3 bedrooms and the levy is R1 850, agh man, 2 bedrooms, not three.",
+            "We have 2 bedrooms and the levy is R1 850, not three.",
+        ),
+        (
+            "My grandson Alfie is in Dundee, studying dentistry. No, what am I saying, it is"
+            " veterinary medicine; the dentist is his cousin.",
+            "My grandson Alfie is in Dundee, studying veterinary medicine; the dentist is his"
+            " cousin.",
+        ),
+        ("I bought two goats, no, two rams for Sallah.", "I bought two rams for Sallah."),
+        ("need 30 napkins. *13 sorry fat thumbs", "need 13 napkins, fat thumbs"),
+        ("hoodie in size L, navy. actaully XL, navy ok", "hoodie in size XL, navy ok"),
+        (
+            "My nephew Ptolomy, sorry, Bartholomew, stays with me.",
+            "My nephew Bartholomew, stays with me.",
+        ),
+        ("我家三口人,啊不对四口,老二刚上户口", "我家四口人,老二刚上户口"),
+        ("我女儿四年级，等等，五年级了", "我女儿五年级了"),
     ],
 )
-def test_the_value_that_is_taken_back_goes(said: str, meant: str) -> None:
-    assert as_meant(said) == meant
+def test_the_value_that_is_taken_back_goes(model: RelationModel, said: str, meant: str) -> None:
+    assert as_meant(model, said) == meant
 
 
 @pytest.mark.parametrize(
@@ -86,10 +121,29 @@ def test_the_value_that_is_taken_back_goes(said: str, meant: str) -> None:
         "孩子六岁，不对外上课",
         "我在长沙，不是在株洲",
         "他说错了，我没吭声",
+        "I drink my tea with milk, no sugar",
+        "They are Jains, so no onion, no garlic, no potato.",
+        "Her name is Mia, sorry.",
+        "it's a Skoda actually",
+        "My dream car is a Miata; I actually drive a Fiesta",
+        "friday 24th sorry, thursday is the theory resit of my mate",
+        "16 sold, sorry, my 1 key sticks",
+        "my neighbour at no. 8 is Mr Ferreira and at no. 12 the Holts",
+        "i failed on 4 minors. no wait. 1 major and 4 minors, thats why",
+        "I wrote cashews, I meant pistachios. cashews are fine",
+        "Did I say 18? I meant 80 chairs.",
+        "get rid of my record. I dont mean the car I mean the law stuff",
+        "我女儿今年三年级，哦不是，九月才升三年级",
+        "改错别字：护理部 不是 护里部",
     ],
 )
-def test_what_takes_nothing_back_stays(said: str) -> None:
-    assert as_meant(said) == said
+def test_what_takes_nothing_back_stays(model: RelationModel, said: str) -> None:
+    assert as_meant(model, said) == said
+
+
+def test_many_cues_are_read_in_time(model: RelationModel) -> None:
+    said = "no, wait, sorry, " * 2000
+    assert as_meant(model, said) == said
 
 
 def test_only_what_was_meant_is_remembered(tmp_path):

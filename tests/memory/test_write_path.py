@@ -58,6 +58,7 @@ class Answering:
     points = False
     crowded = None
     requests = None
+    few = None
 
     def other_value(self, message: str, before: Any, item: str) -> None:
         return None

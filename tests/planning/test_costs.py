@@ -223,14 +223,22 @@ def moved_by_a_layer(shape: ModelShape, train: str, dtype: torch.dtype) -> tuple
                 ).last_hidden_state.sum().backward()
         return counted.count
 
-    few, many = (of(2, tokens) - of(1, tokens) for tokens in (32, 64))
-    of_token = (many - few) / 32
-    return of_token, few - 32 * of_token
+    few, many = (of(2, tokens) - of(1, tokens) for tokens in (8, 16))
+    of_token = (many - few) / 8
+    return of_token, few - 8 * of_token
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+# 16 bits at the larger size take ten times the seconds of all others on some processors.
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        (REAL_LAYERS[0], torch.float32),
+        (REAL_LAYERS[0], torch.bfloat16),
+        (REAL_LAYERS[1], torch.float32),
+    ],
+    ids=lambda value: getattr(value, "name", str(value)),
+)
 @pytest.mark.parametrize("train", ["lora", "full"])
-@pytest.mark.parametrize("shape", REAL_LAYERS, ids=lambda shape: shape.name)
 def test_a_layer_moves_beside_its_products_what_torch_counts(
     shape: ModelShape, train: str, dtype: torch.dtype
 ) -> None:

@@ -140,6 +140,9 @@ def leaves_alone(heard: Heard, item: str) -> bool:
     theirs = _OF_ANOTHERS.match(heard.own)
     if theirs is not None and (theirs["who"] or theirs["zh"]) not in item:
         return True  # "Lena's is 2 November" says nothing of the user's birthday
+    peer = _OF_PEER_ZH.match(heard.own)
+    if peer is not None and peer["who"] not in item and _COUNTS_ZH.search(item):
+        return True  # 阿伟跳槽去了字节，开到四万八
     if _ONCE.search(heard.own) or DREAMT.match(heard.own):
         return True
     if _HABIT.search(item) and _is_of_one_day(heard.own):
@@ -178,6 +181,13 @@ _OF_ANOTHERS: Final = re.compile(
     r"|partner|boss|neighbour|neighbor))['’]s (?:is|are|was) "
     r"|(?P<zh>(?:我)?(?:爸|妈|哥|姐|弟|妹|老公|老婆|儿子|女儿)|[小老阿][\u4e00-\u9fff])的是"
 )
+_OF_PEER_ZH: Final = re.compile(
+    r"\W*(?:我的?|我们)?(?P<who>同事|朋友|室友|舍友|闺蜜|同学|邻居|发小|哥们儿?|前任"
+    r"|[小老阿](?![家板婆公师人是孩区时学姐妹伙弟爸妈爹娘爷奶哥嫂叔舅姑年早晚心猫狗])[\u4e00-\u9fff])"
+    r"(?![的们和跟把给帮让叫问说])[^我俺咱。！？]*?[\d零〇一二两三四五六七八九十百千万]"
+)
+_COUNTS_ZH: Final = re.compile(r"[\d零〇一二两三四五六七八九十百千万]")
+"""What is told of a friend with a number in it: no number of the user's changes by that."""
 ANSWERED: Final = re.compile(
     r".{1,30}, asked \"(?P<q>.*)\", answered: |.{1,20}被问“(?P<zh>.*)”时回答："
 )

@@ -194,6 +194,9 @@ def _with_value(
     if told and (counted := counted_anew(old, own)) is not None:
         return Put(*counted)
     found = pointed_at(model, heard, old)
+    unsure = found is not None and found.sure < POINTED_IN_PART and not (sounds or is_chinese(own))
+    if found is not None and unsure and _goes_on_about(old[slice(*found.old)], own):
+        return None  # "Manila has work. Iloilo is boring": who goes on about a value keeps it
     named = named_right(old, own) if told else None
     if named is not None and found is not None and not _agree(found, named):
         # "2019 not 2009. and yeah gauge says 0.6": it says itself which value takes which place.
@@ -278,6 +281,11 @@ def _denied(value: str, message: str) -> bool:
     """Whether it only says what is not so: the second one of "'74, not '84"."""
     places = _places(value, message)
     return bool(places) and all(NEGATED.search(message[:start]) for start, _ in places)
+
+
+def _goes_on_about(value: str, message: str) -> bool:
+    """Whether a message says a value and does not deny it."""
+    return bool(_places(value, message)) and not _denied(value, message)
 
 
 def _wished(value: str, message: str) -> bool:

@@ -27,7 +27,7 @@ from memograd.memory.manager.by_words import (
     says_already,
     touches_by_words,
 )
-from memograd.memory.manager.crowded import EVIDENCE, bound, stand_out, weighed
+from memograd.memory.manager.crowded import EVIDENCE, bound, evidence, stand_out, weighed
 from memograd.memory.manager.cues import (
     ADDS,
     ADDS_SURELY,
@@ -91,6 +91,7 @@ class RelationManager(Rewriter):
         weighing = (
             (model.crowded, EVIDENCE, "crowded"),
             (model.requests, REQUEST_EVIDENCE, "requests"),
+            (model.few, EVIDENCE, "few"),
         )
         for weighs, known, name in weighing:
             if weighs is not None and len(weighs.weight) != len(known):
@@ -413,8 +414,8 @@ class RelationManager(Rewriter):
         """How surely the message closes each item.
 
         Few are read among the others and by themselves, clause by clause: beside an allotment, its
-        leeks and an age a message that ends one of them looks like none. Among many some clause
-        always looks closed, so all that is known of them is weighed.
+        leeks and an age a message that ends one of them looks like none. So may what speaks of none
+        ("strewth"), and among many some clause always does, so what is known of them is weighed.
         """
         closing = found[:, self._closing].sum(1)
         sure = [float(one) for one in closing]
@@ -423,6 +424,11 @@ class RelationManager(Rewriter):
             for n, item in enumerate(items):
                 if sure[n] >= link:
                     sure[n] = max(sure[n], *self._clauses(heard, item))
+            if (few := self._model.few) is not None:
+                at = [n for n, one in enumerate(sure) if one >= link]
+                known = evidence(self._model, heard, items, recent, found, at)
+                for n, odds in zip(at, few.scores(known), strict=True):
+                    sure[n] = sure[n] if odds >= few.least else 0.0
         elif self._model.crowded is not None:
             places = stand_out(closing)
             bounds = self._bounds(few=False)
@@ -433,7 +439,7 @@ class RelationManager(Rewriter):
                 0.0 if items[n].id in others else back if items[n].id in recent else least
                 for n in places
             ]
-            odds = weighed(
+            every = weighed(
                 self._model,
                 self._model.crowded,
                 heard,
@@ -442,7 +448,7 @@ class RelationManager(Rewriter):
                 found,
                 dict(zip(places, map(bound, needed), strict=True)),
             )
-            for n, one in zip(places, odds, strict=True):
+            for n, one in zip(places, every, strict=True):
                 sure[n] = float(1 / (1 + np.exp(-one)))
         dead = [tells_death(heard.own, present(item.text)) for item in items]
         return [

@@ -38,6 +38,7 @@ from memograd.memory.manager.left_over import (
     of_whom_all_goes,
     without_parts,
 )
+from memograd.memory.manager.ordinals import meant_by_order
 from memograd.memory.manager.past import (
     instead,
     not_present,
@@ -164,6 +165,10 @@ def forgotten(
 
     recent: ids of what was just said.
     """
+    every = parts_of_items(items)
+    in_order = meant_by_order(clauses_of(heard.own), every, items, recent)
+    if in_order is not None:
+        return _without(model, heard, items, every, in_order, frozenset(), rest_stays=True)
     said = _spoken_of(heard, [item for item in items if item.id in recent])
     all_said = ALL_SAID.search(heard.own) and not _OF_SOMETHING.search(heard.own)
     noted = len(said) < sum(item.id in recent for item in items)
@@ -209,22 +214,37 @@ def forgotten(
         is_meant or (not rest_stays and of_whom_all_goes(heard.own, items[part.item].text))
         for part, is_meant in zip(parts, meant, strict=True)
     ]
+    gone = frozenset(n for n, is_meant in enumerate(meant) if is_meant)
+    kept = frozenset(n for n, one in enumerate(stays) if one)
+    return _without(model, heard, items, parts, gone, kept, rest_stays=rest_stays)
+
+
+def _without(
+    model: RelationModel,
+    heard: Heard,
+    items: Sequence[MemoryItem],
+    parts: Sequence[Part],
+    gone: frozenset[int],
+    kept: frozenset[int],
+    *,
+    rest_stays: bool,
+) -> list[Change]:
+    """The items without the parts `gone`; of what hangs on these only `kept` is sure to stay."""
     places: dict[int, set[int]] = {}
-    for part, is_meant in zip(parts, meant, strict=True):
-        if is_meant:
+    for n, part in enumerate(parts):
+        if n in gone:
             places.setdefault(part.item, set()).add(part.place)
-    kept = {(part.item, part.place) for part, one in zip(parts, stays, strict=True) if one}
     leans = partial(goes_with, model)
     return [
         without_parts(
             heard,
             items[n],
-            gone,
-            {place for m, place in kept if m == n},
+            of_item,
+            {parts[k].place for k in kept if parts[k].item == n},
             leans,
             rest_stays=rest_stays,
         )
-        for n, gone in places.items()
+        for n, of_item in places.items()
     ]
 
 

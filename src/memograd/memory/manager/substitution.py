@@ -28,6 +28,7 @@ _TAKES_BACK: Final = re.compile(
     re.I,
 )
 _WORD: Final = re.compile(r"[^\W\d_][\w'’-]*")
+_STILL: Final = re.compile(r"\bstill (?:(?:on|at|the) )*$|(?:[还仍]然?是?|照旧)$", re.IGNORECASE)
 
 
 def corrected(old: str, message: str) -> str | None:
@@ -42,7 +43,9 @@ def corrected(old: str, message: str) -> str | None:
         mine = [m for m in pattern.finditer(rest_old)]
         # "Lost 11-0" gives no other number for "the under-9s".
         its = [m for m in pattern.finditer(rest_new) if _alike(m[0], mine)]
-        known = {plain(m[0]) for m in mine}
+        still = {plain(m[0]) for m in its if _STILL.search(rest_new[: m.start()])}
+        mine = [m for m in mine if plain(m[0]) not in still]  # "Ike is thursday, abby still mon"
+        known = {plain(m[0]) for m in mine} | still
         known |= {re.sub("^[上下]午", "", value) for value in known}
         unknown = {
             plain(m[0]): m

@@ -31,8 +31,16 @@ EVERYTHING: Final = re.compile(
     r"|(?:清空|清除|重置)(?:你的?)?(?:所有|全部)?(?:记忆|記憶)",
     re.IGNORECASE,
 )
+# "We split the bills between us" asks for nothing.
+_ASIDE: Final = (
+    r"\boff the record\b"
+    r"|(?:(?:^|[,.;:!?—–(-])\W*(?:(?:and|but|so|ok|well|just|strictly|only|this is) )*"
+    r"|\b(?:stays?|keep (?:\w+ ){1,6}|kept|just|strictly|only|that['’]?s|it['’]?s|is) )"
+    r"between (?:us|you and me)\b(?! (?:we|is|are|was|were|have|has|there)\b)"
+)
+TOLD_ASIDE: Final = re.compile(_ASIDE, re.IGNORECASE)
 NOT_SAVED: Final = re.compile(
-    r"\b(?:off the record|between (?:us|you and me)|keep (?:this|that|it) (?:out of|to yourself)"
+    rf"{_ASIDE}|\b(?:keep (?:this|that|it) (?:out of|to yourself)"
     r"|(?:do not|don'?t|never|no need to|without) (?:\w+ )?(?:sav|stor|remember|record|log"
     r"|keep)\w*\b"
     r"(?= (?:this|that|it|my|the|any|what|who|where|how|which|these|those|his|her|a record|in)\b"
@@ -118,6 +126,11 @@ WITHDRAWS: Final = re.compile(
     r"\W*我?(?:想|要|决定|決定)?(?:收回|撤回)(?=[^，。！？\s]{0,6}(?:[说說讲講提聊]|那句))"
 )
 """Says in so many words that it takes back what was said: 我收回刚才说的年薪."""
+BY_ORDER: Final = re.compile(
+    r"\W*(?:[请請把将將]|刚才)*(?:(?:[头頭前]|最?[后後])[两兩俩三]|第[一二三四])[句条條]"
+    r"[^，,。！？\s]{0,4}(?:撤|收回|[删刪抹忘]|[别別][记記存留])"
+)
+"""Asks by their order to forget what was said: 头两句都撤回."""
 _ASK_NOT: Final = re.compile(r"[别別](?:再)?[问問](?:了|我)?[。！!]+(?=.)")
 """分了。别问。 asks for nothing to be forgotten."""
 _SPEAKS_TO: Final = re.compile(
@@ -125,6 +138,20 @@ _SPEAKS_TO: Final = re.compile(
 )
 _REPORTED: Final = re.compile(r"[我他她它][说說](?=[你您妳])[^，。！？,.!?\s]*")
 """我说你先把这题写完 tells what somebody was told: its "you" is not the one who reads."""
+SAID_TO_OTHERS: Final = re.compile(
+    r"(?:\b(?:is|was|that['’]?s) what|[,”\"] ?(?:as)?) ?(?:i|he|she|they|we|(?:my|the|our) \w+)"
+    r" (?:(?:always|keep|keeps|just) )?(?:told|tells?|said to|says? to|shouted at|telling) "
+    r"(?!you\b|u\b)\w+|[，,](?:我[跟对]?[他她]|[他她]|我?(?:妈|爸|奶奶|爷爷|外婆|老师|医生|老板|老婆|老公|婆婆))"
+    r"(?:总|老|常|一直|都|还|又|就)*(?:这么|这样|那么)?[说讲劝念叨骂](?:的|我|了)*[。！!]*$",
+    re.IGNORECASE,
+)
+_TELLS_OF_NOTES: Final = re.compile(
+    r"\b(?:i|we|he|she|they)"
+    r" (?:didn['’]?t|did not|never|forgot to|don['’]?t|couldn['’]?t|can['’]?t)"
+    r" (?:\w+ )?(?:writ|sav|record|keep|log|not(?:e|ing)\b|stor)",
+    re.IGNORECASE,
+)
+"""Tells what somebody does: "I didn't write that down and now I lost the recipe"."""
 _PRAISES: Final = re.compile("[写寫说說讲講答回译譯改][得的](?:很|真|挺|好|不错|不錯|蠻|蛮|太)")
 OFF_RECORD: Final = re.compile(
     r"\W*(?:(?:ok|so|well|this is|just|strictly|totally|completely)\W+)*"
@@ -168,9 +195,12 @@ _CLAUSE: Final = re.compile(
 
 def asks_nothing_of_memory(text: str) -> bool:
     """Whether all that sounds like a request in it forbids to forget, asks to tell nobody, names a
-    chore or calls something off: 橘子的病要留喔，别删到; "Don't tell him"; 体检先取消吧."""
+    chore, calls something off or was said to somebody else: 橘子的病要留喔，别删到; "Don't tell
+    him"; 体检先取消吧; "clear the table is what I told the kids"."""
+    if SAID_TO_OTHERS.search(simplified(text)):
+        return True
     clauses = [one for one in _CLAUSE.split(simplified(text)) if one]
-    idle = (_KEEPS_ON, _TELLS_NOBODY, _CHORE)
+    idle = (_KEEPS_ON, _TELLS_NOBODY, _CHORE, _TELLS_OF_NOTES)
     left = [one for one in clauses if not any(words.search(one) for words in idle)]
     rest = "".join(left)
     if len(left) < len(clauses):

@@ -21,6 +21,9 @@ from memograd.memory.language import language_of
 
 Span = tuple[int, int]
 
+Told = tuple[str, str]
+
+LONGEST: Final = 6  # words, or Chinese characters, of a value that is none of the choices
 UNLIKE: Final = 2  # characters by which Chinese choices may differ
 LEAST_ASKED: Final = 2
 """Words, or Chinese characters, before the choices; "Tea or coffee?" says nothing without them."""
@@ -102,8 +105,9 @@ _PREPOSITION: Final = re.compile(
 )
 
 
-def chosen(question: str, answer: str) -> tuple[str, str] | None:
-    """The question with the choice alone, and the choice; None where the answer points at none."""
+def chosen(question: str, answer: str) -> Told | None:
+    """The question with the choice alone, and the choice, or with what the answer gives instead of
+    all choices; None where it does neither."""
     chinese = language_of(question) == "zh"
     in_line = list(_IN_LINE.finditer(question))
     if len(in_line) > 1 and (letter := _LETTER.fullmatch(answer)) and "\n" not in question:
@@ -124,6 +128,8 @@ def chosen(question: str, answer: str) -> tuple[str, str] | None:
         spans = [one.span("choice") for one in in_line]
     else:
         spans = _choices_chinese(question) if chinese else _choices_english(question)
+    if (another := _another(question, spans, (first, comma, reason))) is not None:
+        return another
     place = _place(found, len(spans)) if found else None
     if not (found or listed):
         place = _said_again(question, spans, first)
@@ -139,6 +145,18 @@ def chosen(question: str, answer: str) -> tuple[str, str] | None:
         + question[spans[-1][1] :]
     )
     return told, question[start:end] + comma + reason
+
+
+def _another(question: str, spans: Sequence[Span], answer: tuple[str, str, str]) -> Told | None:
+    """What an answer gives instead of all choices: "Neither, oat milk", 都不是，江西赣州."""
+    first, _, other = answer
+    if len(spans) < 2 or not _NONE_OF_THEM.fullmatch(first) or _SAYS_WHO.match(other):
+        return None
+    value, comma, reason = _clauses(other)
+    value = _THANKS.sub("", value).strip(" .!。！")
+    if not value or (len(value) if language_of(value) == "zh" else len(value.split())) > LONGEST:
+        return None
+    return question[: spans[0][0]] + value + question[spans[-1][1] :], value + comma + reason
 
 
 def _clauses(answer: str) -> tuple[str, str, str]:
@@ -164,10 +182,30 @@ def _said_again(question: str, spans: Sequence[Span], answer: str) -> int | None
     said = _plain(answer)
     if _ALL_OR_NONE.fullmatch(said):
         return None
-    same = [n for n, span in enumerate(spans) if _plain(question[slice(*span)]) == said]
+    choices = [_plain(question[slice(*span)]) for span in spans]
+    same = [n for n, choice in enumerate(choices) if choice == said]
+    if not same and said:  # 内 of 神经内科 and 神经外科, "white" of "white rice" and "brown rice"
+        same = [n for n, one in enumerate(choices) if _is_part(said, one, chinese=chinese)]
     return same[0] if said and len(same) == 1 < len(spans) else None
 
 
+def _is_part(said: str, choice: str, *, chinese: bool) -> bool:
+    if chinese:
+        return said in choice
+    return set(said.split()) <= set(choice.split()) - _SMALL
+
+
+_SMALL: Final = frozenset(("the", "a", "an", "in", "on", "at", "by", "with", "for", "of", "your"))
+_THANKS: Final = re.compile(r"\s+(?:please|pls|thanks?|thx|actually|lol)\W*$", re.IGNORECASE)
+_NONE_OF_THEM: Final = re.compile(
+    r"\W*(?:neither|none)(?: of (?:them|those|these|the (?:two|above)))?\W*"
+    r"|\W*(?:都不是|都不|皆非|皆不是|两个都不是?|兩個都不是?)\W*",
+    re.IGNORECASE,
+)
+_SAYS_WHO: Final = re.compile(
+    r"\W*(?:i|we|he|she|it|they|my|our|there|that|this|just|not|no)\b|[我他她它咱没不别]",
+    re.IGNORECASE,
+)
 _ALL_OR_NONE: Final = re.compile("both|either|neither|all|none|any|都行?|都可以|都不")
 
 

@@ -144,6 +144,12 @@ def _month(found: re.Match[str], day: date) -> tuple[str, date]:
     return f"{target.year}年{target.month}月", target
 
 
+def _day_of_month(found: re.Match[str], day: date) -> tuple[str, date]:
+    """下个月三号. Raises ValueError where that month has no such day."""
+    target = shift_month(day, _step(found["which"])).replace(day=number(found["n"]))
+    return format_chinese(target), target
+
+
 def _part_of_month(found: re.Match[str], day: date) -> tuple[str, date]:
     target = shift_month(day, _step(found["which"]) if found["which"] else 0)
     return f"{target.year}年{target.month}月{found['part']}", target
@@ -179,6 +185,8 @@ _RULES: Final[tuple[_Rule, ...]] = (
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)周末"), _weekend),
     (re.compile(r"(?P<which>上上个?|上个?|下个?|这个?|本)(?:周|星期|礼拜)(?![一二三四五六日天末])"),
      _week),
+    (re.compile(rf"(?P<which>上上个|上个?|下个?|这个?|本)月的?{_NUMBER}[号日](?![楼线院店])"),
+     _day_of_month),
     (re.compile(r"(?P<which>上上个|上个?|下个?|这个?|本)月(?!份?[饼球亮])"), _month),
     (re.compile(rf"(?<![\d{''.join(_DIGITS)}])(?P<which>上个?|下个?|这个?|本)?月(?P<part>底|初(?![一二三四五六七八九十])|中旬)(?!部)"),
      _part_of_month),

@@ -16,7 +16,15 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from memograd.memory.reader.asked import BY_THE_WAY, FORGETS, NOT_SAVED, POINTS_BACK
+from memograd.memory.reader.asked import (
+    BY_THE_WAY,
+    FORGETS,
+    NOT_SAVED,
+    POINTS_BACK,
+    SAID_TO_OTHERS,
+    TOLD_ASIDE,
+    requests,
+)
 
 if TYPE_CHECKING:
     from memograd.memory.relations import RelationModel
@@ -26,7 +34,8 @@ ANOTHER_MATTER: Final = 0.9
 """How likely a sentence has nothing to do with the one that is told "between us"."""
 BESIDE_IT: Final = 0.85
 """How likely one has nothing to do with what is asked to be forgotten, or is told beside it."""
-TOLD_ASIDE: Final = re.compile(r"\b(?:between (?:us|you and me)|off the record)\b", re.IGNORECASE)
+LEAST_ASKED: Final = 0.15
+"""How likely a sentence with words for not saving is a wish: "I never record my runs" is none."""
 _TO_BE_KEPT: Final = re.compile(
     r"\W*(?:but )?(?:just|only|you (?:can|may|should) (?:keep|remember|note|save)) (?:that )?"
     r"(?=(?:I|I'?m|my|we|our)\b)|\W*[只就](?:要|用|需)?[记記留](?:住|着|著)?(?=[我俺咱])",
@@ -41,6 +50,18 @@ _OF_NEXT: Final = re.compile(
     re.IGNORECASE,
 )
 _OF_ITSELF: Final = re.compile(r"(?:\S+ ){1,4}?(?:it|that|this)\b", re.IGNORECASE)
+
+
+def asks_not_to_save(text: str, wish: float) -> bool:
+    """Whether a sentence asks not to save something.
+
+    wish: the probability that it wishes something to be forgotten.
+    """
+    if SAID_TO_OTHERS.search(text):
+        return False  # 不要存太多钱，我妈总这么讲
+    if TOLD_ASIDE.search(text) or requests(text):
+        return NOT_SAVED.search(text) is not None
+    return wish >= LEAST_ASKED and NOT_SAVED.search(text) is not None
 
 
 def _tells_it(text: str) -> bool:
@@ -60,12 +81,11 @@ def _first_of(sentences: Sequence[tuple[int, int, str]], held: Sequence[str]) ->
 
 
 def left_open(
-    model: RelationModel, sentences: Sequence[tuple[int, int, str]]
+    model: RelationModel, sentences: Sequence[tuple[int, int, str]], held: Sequence[str]
 ) -> list[tuple[int, int, str]]:
-    """The sentences, with their places, that may be kept."""
+    """The sentences, with their places, that may be kept where those in `held` ask not to save."""
     from memograd.memory.relations import RELATIONS
 
-    held = [text for _, _, text in sentences if NOT_SAVED.search(text)]
     # "Forget the money, don't keep it" speaks of what was told before, and not of this message.
     aside = all(
         (TOLD_ASIDE.search(text) and len(text.split()) >= TELLS_FROM)

@@ -156,9 +156,11 @@ _FICTION: Final = re.compile(
     re.IGNORECASE,
 )
 """A task about somebody who does not exist, to the end of its sentence."""
+_PASSWORD: Final = r"(?:p(?:a?s{1,3}|sa)[ -]?w(?:o?rd?|rod|or?d|d)|pass ?(?:code|phrase)|pwd?)"
+"""Also as it is mistyped: pasword, passwrod."""
 _DIGIT: Final = "(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)"
 _SECRET: Final = re.compile(
-    r"(?<![A-Za-z])(?:pass ?(?:word|code|phrase|wd)|pwd|pin(?: (?:code|number))?|cvv|cvc|otp"
+    rf"(?<![A-Za-z])(?:{_PASSWORD}|pin(?: (?:code|number))?|cvv|cvc|otp"
     r"|api[ _-]?key"
     r"|secret key"
     r"|access (?:key|token)|token|private key|seed phrase|recovery (?:code|phrase)"
@@ -175,7 +177,7 @@ _SECRET: Final = re.compile(
     r"|locker\b[^.!?\n]{0,40}?\bset\b[^.!?\n]{0,20}? to)\b[^.!?\n]{0,50}?"
     r"(?<![\d:/.,£$€-])(?!(?:19|20)\d\d(?!\d))\d{4,8}(?![\d:/])"
     r"|(?<!\S)(?=\S*\d)(?=\S*[A-Za-z])[^\s,.]{6,} is (?:the|my|our)"
-    r" (?:pass ?(?:word|code)|pin|code)\b"
+    rf" (?:{_PASSWORD}|pin|code)\b"
     r"|\b(?:card|account|key ?pad)(?:'s)? (?:\w+ ){0,2}digits?\b[^.!?\n]{0,60}?\d{4,}"
     r"|\bdigits? (?:of|on) (?:my|the|his|her|our) (?:\w+ )?card\b[^.!?\n]{0,30}?\d{4}"
     # What looks like a password stands for one beside a word for what it opens.
@@ -186,6 +188,10 @@ _SECRET: Final = re.compile(
     r"|锁屏|助记词|pin码|安全码|报警器|警报器|[四六46]位[数码])"
     r"[^。！？\n]{0,12}?[A-Za-z\d][\w@#$!%&*.\-]{3,}"
     r"|(?:密码|密碼|口令)[^。！？\n]{0,26}?(?<![\d.])\d{4,8}(?![\d.元块塊年])"
+    # A suitcase has three.
+    r"|(?:密码|密碼|口令)(?:是|为|為|：|:|[改换換設设]成了?)\s*\d{3}(?![\d.元块塊年天个個位])"
+    r"|\b(?:suitcase|luggage|bike|padlock|lock(?:er)?|gate|trunk)(?: lock)?(?:['’]s)?"
+    r" (?:code|combination|combo)(?: is|:| to|['’]s)? ?\d{3}(?![\d.,:/%])\b"
     r"|短信(?:[来來发發收]|说)[^。！？\n]{0,10}?(?<!\d)\d{4,8}(?!\d)"
     r"|(?:保险柜|保險櫃|密码箱|密碼箱)[^。！？\n]{0,30}?(?<![\d.])\d{4,8}(?![\d.元块塊年])"
     # A code behind the words for it, and what is pressed behind or before it.
@@ -287,7 +293,7 @@ class OwnWords:
 
 
 _CODE_TOLD: Final = re.compile(
-    r"(?<![A-Za-z])(?:pin|passcode|password|cvv|otp)(?![A-Za-z])[^\n]{0,60}"
+    rf"(?<![A-Za-z])(?:pin|{_PASSWORD}|cvv|otp)(?![A-Za-z])[^\n]{{0,60}}"
     r"(?<![\d:/.,-])(?!(?:19|20)\d\d(?!\d))(?P<code>\d{4,8})(?![\d:/,-])",
     re.IGNORECASE,
 )
@@ -328,7 +334,7 @@ _MAY_TELL: Final = re.compile(
     # A year is none, nor is CA1832.
     r"(?<![\d:/.,£$€¥])(?<!\b[A-Z][A-Z])(?!(?:19|20)\d\d(?!\d))\d(?:[ .-]?\d){3,}(?![\d:/%])"
     r"|\d-\d+-\d|[A-Za-z]\w*-\w+-\w*\d|[零〇一二三四五六七八九]{4,}"
-    r"|(?<![A-Za-z])(?:pass ?(?:word|code|phrase)s?|pwd|keys?|spare|wi-?fi|hotspot|seed|phrase"
+    rf"|(?<![A-Za-z])(?:{_PASSWORD}s?|keys?|spare|wi-?fi|hotspot|seed|phrase"
     r"|answer)(?![A-Za-z])|密[码碼]|暗号|口令|[钥鑰]匙|助[记記][词詞]|答案",
     re.IGNORECASE,
 )

@@ -27,12 +27,13 @@ from memograd.memory.reader.answers import (
     without_guess,
 )
 from memograd.memory.reader.asked import (
+    BY_ORDER,
     EVERYTHING,
     FORGETS,
     IDLE,
-    NOT_SAVED,
     OF_MEMORY,
     OFF_RECORD,
+    TOLD_ASIDE,
     WITHDRAWS,
     asks_nothing_of_memory,
     requests,
@@ -57,7 +58,7 @@ from memograd.memory.reader.held_back import (
     without_secrets,
 )
 from memograd.memory.reader.idle import is_idle
-from memograd.memory.reader.in_confidence import TOLD_ASIDE, left_open
+from memograd.memory.reader.in_confidence import asks_not_to_save, left_open
 from memograd.memory.reader.parts import (
     asks,
     asks_back,
@@ -124,7 +125,7 @@ class TrainedReader(Worths):
             asked = question_before(past, turn)
             asked = asked and without_guess(asked, turn.text)[0]
             setting = Setting(
-                turn_as_meant(turn), speakers, len(people) <= 1, asked, last,
+                turn_as_meant(self._model, turn, said), speakers, len(people) <= 1, asked, last,
                 near=near, alone=alone, earlier=earlier,
             )  # fmt: skip
             just_now = tuple((one.said_as, one.text) for one in past if _is_just_before(one, turn))
@@ -206,10 +207,15 @@ class TrainedReader(Worths):
         if forget and asks_nothing_of_memory(own):
             idle = True
         forget = forget and not idle
-        open_ = [] if kept_back or not NOT_SAVED.search(own) else left_open(self._model, sentences)
+        unsaved = [
+            text
+            for (_, _, text), (_, _, wish) in zip(sentences, worth, strict=True)
+            if not kept_back and asks_not_to_save(text, float(wish))
+        ]
+        open_ = left_open(self._model, sentences, unsaved) if unsaved else []
         if OFF_RECORD.match(own) and not kept_back and not open_:
             return Heard(turn, before, secret=True, own=own, may_close=False)
-        if NOT_SAVED.search(own) and not kept_back:
+        if unsaved:
             if not open_:
                 return Heard(turn, before, forget=True, secret=True, own=own)
             forget = forget or not TOLD_ASIDE.search(own)
@@ -304,7 +310,8 @@ class TrainedReader(Worths):
         both are needed there.
         """
         if requests(text) or (setting.alone and FORGETS.search(text)):
-            return wish >= LEAST_WISH or WITHDRAWS.match(text) is not None
+            said_so = WITHDRAWS.match(text) or BY_ORDER.match(text)
+            return wish >= LEAST_WISH or said_so is not None
         sure = self.thresholds
         if not setting.alone:
             return said and wish >= WISH_AMONG_PEOPLE

@@ -14,6 +14,9 @@ its worth roughly; a row in which no sentence reaches the bound is not computed 
 **Crowded.** Among many items some always looks closed. A fourth function weighs what several
 readings say of those that stand out.
 
+**Few.** Beside one or two items a message that speaks of neither looks as if it closed one. A
+seventh function weighs the same evidence, and what stays below its bound is not closed.
+
 **Requests.** What a request to forget means of the memories near it is weighed by a fifth.
 
 **Secrets.** Many are told in passing ("the alarm there is 5590 then hash", "the spare is under the
@@ -30,7 +33,8 @@ The functions and their bounds are fitted to one model (`tasks/relations/gate.py
 Invariant: a model without that file reads everything, one whose file has no second function reads
 every sentence of an assistant, one without a third finds no secret (rules still do), one without a
 fourth leaves many items to the row that they are read in, one without a fifth takes what the model
-is sure of, one without a sixth believes the head, and a gate of other weights is refused.
+is sure of, one without a sixth believes the head, one without a seventh believes the row of few
+items, and a gate of other weights is refused.
 """
 
 from __future__ import annotations
@@ -77,7 +81,7 @@ class Gate:
     sentence and its message. crowded: of what `manager/crowded.py` knows of one of many items,
     requests: of what `manager/requests.py` knows of a part of one. worth: of a user's sentence, its
     message, the log-odds of a fact, lengths and the like (WORTH_SEEN). These three have no bound:
-    their `least` is not used."""
+    their `least` is not used. few: of what `manager/crowded.py` knows of one of a few items."""
 
     closes: Linear
     of: str
@@ -86,6 +90,7 @@ class Gate:
     crowded: Linear | None = None
     requests: Linear | None = None
     worth: Linear | None = None
+    few: Linear | None = None
 
 
 def worth_evidence(
@@ -125,6 +130,7 @@ def write_gate(gate: Gate, path: Path) -> None:
     functions: dict[str, Linear | None]
     functions = {"": gate.closes, "keeps_": gate.keeps, "secrets_": gate.secrets}
     functions |= {"crowded_": gate.crowded, "requests_": gate.requests, "worth_": gate.worth}
+    functions["few_"] = gate.few
     for prefix, linear in functions.items():
         for part in _PARTS if linear is not None else ():
             arrays[prefix + part] = np.asarray(getattr(linear, part), dtype=np.float32)
@@ -144,14 +150,14 @@ def read_gate(path: Path, weights: Weights) -> Gate | None:
             _linear(arrays, prefix, width) if f"{prefix}weight" in arrays else None
             for prefix, width in widths.items()
         )
-        crowded, requests = (  # how wide they are their readers know
+        crowded, requests, few = (  # how wide they are their readers know
             _linear(arrays, prefix, len(arrays[f"{prefix}weight"]))
             if f"{prefix}weight" in arrays
             else None
-            for prefix in ("crowded_", "requests_")
+            for prefix in ("crowded_", "requests_", "few_")
         )
         closes = _linear(arrays, "", weights.hidden)
-        gate = Gate(closes, str(arrays["of"]), keeps, secrets, crowded, requests, worth)
+        gate = Gate(closes, str(arrays["of"]), keeps, secrets, crowded, requests, worth, few)
         if gate.of != digest(weights):
             raise ValueError("it was fitted to other weights")
     except FileNotFoundError:

@@ -118,6 +118,11 @@ class RelationModel:
         return self._gate.crowded if self._gate is not None else None
 
     @property
+    def few(self) -> Linear | None:
+        """Weighs whether one of a few items is closed; None as `crowded`."""
+        return self._gate.few if self._gate is not None else None
+
+    @property
     def requests(self) -> Linear | None:
         """Weighs what is known of a part that a request to forget may mean; None as `crowded`."""
         return self._gate.requests if self._gate is not None else None

@@ -198,7 +198,7 @@ class QuestionTraining(Steps):
                 parts.append([])
             parts[-1].append(n)
         now, then = [], []
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.config.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bool(self.config.bfloat16)):
             for part in parts:
                 batch = batch_of([posed[n].row for n in part], self.table, self.e5.pad)
                 encoded = self.network.encode(batch)

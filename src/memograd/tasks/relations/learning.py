@@ -219,7 +219,7 @@ class SupervisedTraining(Steps):
     def loss(self) -> tuple[torch.Tensor, dict[str, Any]]:
         """Cross entropy of the next batch."""
         config, examples = self.config, self._next()
-        with torch.autocast("cpu", torch.bfloat16, enabled=config.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bool(config.bfloat16)):
             relation_loss, worth_loss = losses(
                 self.network, examples, self.table, self.e5.pad, config
             )

@@ -229,6 +229,10 @@ def settled(config: RelationsConfig) -> RelationsConfig:
         shipped = _shipped_data(config)
         left_out = {name: shipped[name] for name in shipped.keys() - config.model_fields_set}
         config = config.model_copy(update=left_out)
+    if config.resume is None and config.bfloat16 is None:
+        # Written down with the run, which goes on alike on another machine.
+        fast = bool(torch.cpu.get_capabilities().get("amx_bf16"))
+        config = config.model_copy(update={"bfloat16": fast})
     return located(config)
 
 

@@ -144,8 +144,9 @@ class RelationsConfig(RunSettings):
     """What the loss of "is the item closed at all" counts beside that of the relation."""
     worth_weight: NotNegative = 0.5
     """What the loss of `worth` counts beside that of `relate`."""
-    bfloat16: bool = True
-    """Products in 16 bits, which is several times faster where the processor has AMX."""
+    bfloat16: bool | None = None
+    """Products in 16 bits. By default where the processor has AMX for them: there they are several
+    times faster, and elsewhere many times slower."""
 
     # GRPO on later questions.
     group: Annotated[int, Field(ge=2)] = 16

@@ -100,6 +100,9 @@ class _StandIn:
         found[:, RELATIONS.index("unrelated")] = self.sure
         return found
 
+    def other_value(self, message: str, before: Sequence[tuple[str, str]], item: str) -> None:
+        """Points at nothing: rules alone see where a message corrects itself."""
+
     def holds_secret(
         self, message: str, before: Sequence[tuple[str, str]], segments: Sequence[str]
     ) -> np.ndarray:
