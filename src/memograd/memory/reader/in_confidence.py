@@ -52,6 +52,14 @@ _OF_NEXT: Final = re.compile(
 _OF_ITSELF: Final = re.compile(r"(?:\S+ ){1,4}?(?:it|that|this)\b", re.IGNORECASE)
 
 
+_PLAIN_WISH: Final = re.compile(
+    r"(?:^|[,.;:!?]\s*|\b(?:please|pls|plz|but|and|so|ok) )(?:do not|don['’]?t|never) (?:\w+ )?"
+    r"(?:sav|stor|remember|record|log|keep|not|writ)\w* (?:this|that|it|these|what i|any of)\b",
+    re.IGNORECASE,
+)
+"""Said to the one who reads, of what is said: "Don't store this next bit"."""
+
+
 def asks_not_to_save(text: str, wish: float) -> bool:
     """Whether a sentence asks not to save something.
 
@@ -59,7 +67,7 @@ def asks_not_to_save(text: str, wish: float) -> bool:
     """
     if SAID_TO_OTHERS.search(text):
         return False  # 不要存太多钱，我妈总这么讲
-    if TOLD_ASIDE.search(text) or requests(text):
+    if TOLD_ASIDE.search(text) or _PLAIN_WISH.search(text) or requests(text):
         return NOT_SAVED.search(text) is not None
     return wish >= LEAST_ASKED and NOT_SAVED.search(text) is not None
 
