@@ -36,6 +36,7 @@ Place = tuple[int, int]
 SURE: Final = 0.1  # of the pointer where nothing else is said around the right value,
 SURE_ELSE: Final = 0.2  # and where something is
 SEEN_BEFORE: Final = 160  # characters before the cue in which the wrong value is looked for
+MOST_CUES: Final = 8  # of a message; each is a reading of the model
 LEAST_SAID: Final = 2  # words; "Sligo, what am I saying. Roscommon." corrects what came before it
 LONGEST_ZH: Final = 8  # characters of a value that is found by the word before it
 EXPLAINS: Final = 48  # characters that may stand between the cue and the right value
@@ -137,7 +138,9 @@ def as_meant(model: RelationModel, text: str, before: Sequence[tuple[str, str]] 
     if cues.match(f".{'，' if is_chinese(text) else ' '}{text}", 1):
         return text  # it corrects what was said before it
     start = 0
-    while (cue := cues.search(text, start)) is not None:
+    for _ in range(MOST_CUES):
+        if (cue := cues.search(text, start)) is None:
+            break
         meant = _put_right(model, text, before, cue)
         start = max(cue.end(), start + 1) if meant is None else meant[1]
         text = text if meant is None else meant[0]
