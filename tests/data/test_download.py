@@ -96,7 +96,7 @@ class Server:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(monkeypatch: pytest.MonkeyPatch, offer: Callable[..., None]) -> Iterator[Server]:
     served = Server()
     thread = threading.Thread(target=served.server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
@@ -124,9 +124,6 @@ def offer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def names(folder: Path) -> set[str]:
     return {path.name for path in (folder / "mine").iterdir()} - {".lock"}
-
-
-pytestmark = pytest.mark.usefixtures("offer")
 
 
 def test_a_file_arrives_whole_and_is_not_fetched_twice(server: Server, tmp_path: Path) -> None:
@@ -372,6 +369,7 @@ def test_one_process_at_a_time(server: Server, tmp_path: Path) -> None:
         get_data("mine", tmp_path)
 
 
+@pytest.mark.usefixtures("offer")
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("a file")
     with pytest.raises(MemogradError, match="cannot be written"):

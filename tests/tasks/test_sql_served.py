@@ -133,7 +133,7 @@ def test_a_conversation_that_is_full_is_over_too(
     out = train(config(tmp_path, model))
     kept = TraceStore(f"sqlite:///{out / 'traces.db'}").rollouts()
     assert {record.state for record in kept} == {"finished"}
-    assert all("tiny was made for 4096" in str(record.error) for record in kept)
+    assert all("tiny takes 4096" in str(record.error) for record in kept)
 
 
 def test_a_learned_reward_stands_beside_the_others(
