@@ -111,11 +111,14 @@ def of_other_kind(message: str, item: str) -> bool:
 
 
 _NAME: Final = re.compile(r"(?!User\b)[A-Z][a-z]+|[\u4e00-\u9fff]+")
+# The commonest ones; two subjects that begin with one are hardly one thing.
+_FAMILY: Final = (
+    "李王张張刘劉陈陳杨楊赵趙黄黃周吴吳徐孙孫胡朱林何郭罗羅梁宋郑鄭谢謝韩韓唐冯馮董萧程曹袁邓鄧许許傅沈曾彭吕苏蘇卢"
+    "蒋蔡贾丁魏薛叶余潘杜戴钟汪田任姜范姚谭廖邹熊陆郝孔崔邱秦"
+)
 _CALLED: Final = re.compile(
     r"(?:.* )?(?!User\b|I\b)[A-Z][a-z]+(?: [A-Z][a-z]+)?"
-    # The commonest family names; two subjects that begin with one are hardly one thing.
-    r"|[李王张張刘劉陈陳杨楊赵趙黄黃周吴吳徐孙孫胡朱林何郭罗羅梁宋郑鄭谢謝韩韓唐冯馮董萧程曹袁邓鄧许許傅沈曾彭吕苏蘇卢"
-    r"蒋蔡贾丁魏薛叶余潘杜戴钟汪田任姜范姚谭廖邹熊陆郝孔崔邱秦][\u4e00-\u9fff]{1,2}"
+    rf"|[{_FAMILY}][\u4e00-\u9fff]{{1,2}}"
 )
 
 
@@ -183,7 +186,7 @@ _OF_ANOTHERS: Final = re.compile(
 )
 _OF_PEER_ZH: Final = re.compile(
     r"\W*(?:我的?|我们)?(?P<who>同事|朋友|室友|舍友|闺蜜|同学|邻居|发小|哥们儿?|前任"
-    r"|[小老阿](?![家板婆公师人是孩区时学姐妹伙弟爸妈爹娘爷奶哥嫂叔舅姑年早晚心猫狗])[\u4e00-\u9fff])"
+    rf"|[小老][{_FAMILY}]|阿(?!姨)[\u4e00-\u9fff])"
     r"(?![的们和跟把给帮让叫问说])[^我俺咱。！？]*?[\d零〇一二两三四五六七八九十百千万]"
 )
 _COUNTS_ZH: Final = re.compile(r"[\d零〇一二两三四五六七八九十百千万]")
