@@ -12,6 +12,7 @@ from memograd.memory.manager.cues import leaves_alone
 from memograd.memory.manager.past import left_of, parts_of
 from memograd.memory.reader.dates_chinese import resolve_chinese
 from memograd.memory.reader.fact import Fact, Heard
+from memograd.memory.reader.parts import own_sentences
 from memograd.memory.reader.person_chinese import resolve_person
 from memograd.memory.reader.sentences import OwnWords, foreign
 from memograd.memory.records.turns import RawTurn
@@ -161,3 +162,9 @@ def test_what_may_stay_stays_though_it_begins_with_a_pronoun(tmp_path: Path) -> 
         "他欠债那截收回去,面馆的可以留",
     )
     assert any("面馆" in text for text in found) and not any("网贷" in text for text in found)
+
+
+def test_who_is_polite_to_a_machine_speaks_for_themselves() -> None:
+    said = "Dear computer, would you make me a crossword? I am 83 and blind in one eye."
+    assert len(own_sentences(said)) == 2
+    assert own_sentences("Dear Mrs Holt, I am 83 and blind in one eye. Yours, Ann") == []

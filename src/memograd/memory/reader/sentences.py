@@ -107,7 +107,10 @@ _SPEAKS_AGAIN: Final = re.compile(r"[.!?。！？]*\s*(?=[^\s'\"“‘「『])")
 _MAIL: Final = re.compile(
     r"^\s*(?:-{2,}\s*(?:forwarded|original)|(?:from|to|subject|re|fwd|cc|sent|date):\s"
     r"|on .{5,60} wrote:"
-    r"|(?:发件人|收件人|主题|转发|日期|原文)\s*[:：]|dear \w+|尊敬的|亲爱的"
+    r"|(?:发件人|收件人|主题|转发|日期|原文)\s*[:：]|尊敬的|亲爱的(?!小?助手|机器人|AI)"
+    # Who is polite to a machine speaks for themselves.
+    r"|dear (?!(?:computer|assistant|ai|bot|robot|machine|friend|helper|memory|app|claude|gpt|siri"
+    r"|alexa|chat\w*)\b)\w+"
     r"|\[?\d{1,2}:\d{2}(?: ?[ap]m)?\]? ?\w+:)",
     re.I | re.M,
 )
