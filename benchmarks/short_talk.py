@@ -1,17 +1,19 @@
 """What short talk does to a memory that knows two things: it should do nothing.
 
     OMP_NUM_THREADS=1 python benchmarks/short_talk.py
-    OMP_NUM_THREADS=1 python benchmarks/short_talk.py --batches ac,ag --messages 300
+    OMP_NUM_THREADS=1 python benchmarks/short_talk.py --batches aw,at --messages 100 --ways default
 
 Each message is told alone, behind two facts that have nothing to do with it, as where an
 application adds what its user says and not what the assistant answers. `as` and `av` are chat that
-nothing learnt from. One JSON line a language: facts that are gone, changed or ended, and facts that
-are only doubted. Four minutes of one core.
+nothing learnt from. Beside the default memory the rules, which hardly understand it and so hardly
+change anything; a store of every message changes nothing at all. One JSON line a language and way:
+facts that are gone, changed or ended, and facts that are only doubted. Four minutes of one core.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import tempfile
@@ -24,6 +26,7 @@ from memograd.memory.records.notes import is_doubted
 from memograd.tasks.relations.rows import part_of
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "dialogues"
+WAYS = {"default": "trained", "rules": "rules"}
 FACTS = {
     "en": (
         "My rent is 1450 euros a month.",
@@ -76,8 +79,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batches", default="as,av")
     parser.add_argument("--messages", type=int, default=150)
+    parser.add_argument("--ways", nargs="+", choices=["default", "rules"], default=[*WAYS])
     arguments = parser.parse_args()
-    for language, facts in FACTS.items():
+    for language, way in itertools.product(FACTS, arguments.ways):
+        facts = FACTS[language]
         draw = random.Random(3)
         said = messages(language, arguments.batches.split(","))
         draw.shuffle(said)
@@ -85,7 +90,7 @@ def main() -> None:
         gone = doubted = 0
         with (
             tempfile.TemporaryDirectory() as folder,
-            Memory.open(folder, env_file=None) as memory,
+            Memory.open(folder, reader=WAYS[way], manager=WAYS[way], env_file=None) as memory,
         ):
             for number, text in enumerate(said):
                 user = f"{language}-{number}"
@@ -103,6 +108,7 @@ def main() -> None:
                 {
                     "bench": "short_talk",
                     "language": language,
+                    "way": way,
                     "batches": arguments.batches,
                     "messages": len(said),
                     "changed_a_fact": gone,

@@ -83,6 +83,8 @@ def test_the_choice_is_told_and_the_others_are_not(question: str, answer: str, c
         ("你喜欢喝茶吗？", "后者"),
         ("茶还是咖啡？", "第二天喝了茶"),
         ("Do you take the bus or drive?", "neither, I walk"),
+        ("Do you take oat milk or soy milk?", "Neither, thanks"),
+        ("您喝茶还是咖啡？", "都不，谢谢"),
         ("您喜欢喝茶还是咖啡？", "都不，我喝水"),
     ],
 )

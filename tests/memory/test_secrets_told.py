@@ -182,6 +182,7 @@ def test_a_secret_inside_a_longer_sentence(text: str) -> None:
         "typing this on a framework 13",
         "my alarm is 0630 these days",
         "our card has four digits in gold",
+        "rent is 850 pw and 1200 deposit",
         "快递单号773012345678901",
         "退货单号是5501238876543210",
     ],

@@ -30,6 +30,10 @@ FACTS = {
         ("en", "Don't forget the milk, I told him"),
         ("en", "I keep forgetting to take my pills"),
         ("en", "How do I stop Chrome from saving my passwords?"),
+        ("en", "please don't keep it in the oven too long, says the recipe"),
+        ("en", "never store that near the stove"),
+        ("en", "but don't write that on the cake"),
+        ("zh", "别存手机里"),
         ("zh", "别忘了买牛奶，我跟他说"),
         ("zh", "不要存太多钱，我妈总这么讲"),
         ("zh", "别留长发，老师说的"),
@@ -46,6 +50,29 @@ def test_nothing_goes(tmp_path: Path, language: str, said: str) -> None:
         memory.add(said, user_id="ann")
         after = {one["id"] for one in memory.get_all(user_id="ann")["results"]}
     assert {one["id"] for one in before} <= after
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "said"),
+    [
+        ("en", "I am Ann. I live in York. I like tea.", "drop the last two points"),
+        ("en", "I am Ann. I live in York. I like tea.", "Remove the last two sentences please"),
+        ("zh", "大家好，我叫小王。我来自南京。我喜欢跑步。", "第二句删掉"),
+        ("zh", "大家好，我叫小王。我来自南京。我喜欢跑步。", "头两句抹掉，太啰嗦"),
+        ("zh", "好的。", "这份合同第三条删掉，再发我"),
+    ],
+)
+def test_sentences_of_a_text_are_no_memories(
+    tmp_path: Path, language: str, text: str, said: str
+) -> None:
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        for fact in FACTS[language]:
+            memory.add(fact, user_id="ann")
+        before = {one["id"] for one in memory.get_all(user_id="ann")["results"]}
+        talk = [{"role": "assistant", "content": text}, {"role": "user", "content": said}]
+        memory.add(talk, user_id="ann")
+        after = {one["id"] for one in memory.get_all(user_id="ann")["results"]}
+    assert before <= after
 
 
 @pytest.mark.parametrize(

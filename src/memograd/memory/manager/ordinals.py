@@ -24,17 +24,16 @@ if TYPE_CHECKING:
 SITTING: Final = timedelta(hours=1)
 MOST: Final = 8  # things of one sitting that anybody counts
 _NUMBERS: Final = {
-    "two": 2, "couple": 2, "couple of": 2, "both": 2, "three": 3, "2": 2, "3": 3,
+    "two": 2, "couple": 2, "couple of": 2, "three": 3, "2": 2, "3": 3,
     "second": 2, "third": 3, "fourth": 4, "first": 1, "2nd": 2, "3rd": 3, "1st": 1,
-    "一": 1, "二": 2, "两": 2, "俩": 2, "三": 3, "四": 4, "1": 1, "4": 4, "": 1,
+    "一": 1, "二": 2, "两": 2, "俩": 2, "三": 3, "四": 4, "1": 1, "4": 4,
 }  # fmt: skip
 _THINGS: Final = r"(?:things?|bits?|ones?|sentences?|messages?|points?|parts?|facts?)"
 _SAID: Final = (
     r" (?:that )?i(?:['’]ve)? (?:just )?(?:said|told|wrote|mentioned|gave|typed|sent|shared)"
 )
 _ORDER: Final = re.compile(
-    rf"\b(?P<end>last|first) (?P<some>two|three|couple(?: of)?|2|3) (?:{_THINGS}(?:{_SAID})?\b"
-    rf"|{_SAID})"
+    rf"\b(?P<end>last|first) (?P<some>two|three|couple(?: of)?|2|3)(?: {_THINGS})?{_SAID}\b"
     rf"|\b(?P<nth>first|second|third|fourth|1st|2nd|3rd) {_THINGS}{_SAID}\b"
     r"|(?P<end_zh>[头頭前]|最?[后後])(?P<some_zh>[两兩俩三23])(?:[句条條件]|[个個](?:事|信息|点))"
     r"|第(?P<nth_zh>[一二三四1234])(?:[句条條件]|[个個](?:事|信息|点))"

@@ -9,6 +9,7 @@ Invariant: words decide nothing of what is remembered; they only say what is ask
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from memograd.memory.language import is_chinese, simplified
@@ -18,6 +19,7 @@ from memograd.memory.reader.forget import (
     asks_to_forget_that,
     request_to_forget,
 )
+from memograd.memory.reader.sentences import split_sentences
 
 EVERYTHING: Final = re.compile(
     r"\b(?:forget|delete|erase|wipe|clear|remove|purge)\b[^.!?]{0,25}\b(?:everything|all)\b"
@@ -128,7 +130,7 @@ WITHDRAWS: Final = re.compile(
 """Says in so many words that it takes back what was said: 我收回刚才说的年薪."""
 BY_ORDER: Final = re.compile(
     r"\W*(?:[请請把将將]|刚才)*(?:(?:[头頭前]|最?[后後])[两兩俩三]|第[一二三四])[句条條]"
-    r"[^，,。！？\s]{0,4}(?:撤|收回|[删刪抹忘]|[别別][记記存留])"
+    r"[^，,。！？\s]{0,4}(?:撤回|收回|忘|[别別][记記存留])"
 )
 """Asks by their order to forget what was said: 头两句都撤回."""
 _ASK_NOT: Final = re.compile(r"[别別](?:再)?[问問](?:了|我)?[。！!]+(?=.)")
@@ -145,6 +147,14 @@ SAID_TO_OTHERS: Final = re.compile(
     r"(?:总|老|常|一直|都|还|又|就)*(?:这么|这样|那么)?[说讲劝念叨骂](?:的|我|了)*[。！!]*$",
     re.IGNORECASE,
 )
+OF_A_THING: Final = re.compile(
+    r"\b(?:keep|stor\w+|writ\w+|leave) (?:this|that|it|these|those|them|(?:the|my) \w+)"
+    r" (?:(?:in|on|at|near|under|by|outside|inside|beside|next to) (?!(?:(?:your|the|any|my) )?"
+    r"(?:memory|mind|notes?|records?|files?|logs?|history|profile|database|head)\b)|outside\b|too\b)"
+    r"|[存放留][在到进進]?(?:冰箱|手机|电脑|银行|卡|柜|车|家|U盘)[里裡上]?",
+    re.IGNORECASE,
+)
+"""Says where a thing is not to stand or lie, and asks nothing of a memory."""
 _TELLS_OF_NOTES: Final = re.compile(
     r"\b(?:i|we|he|she|they)"
     r" (?:didn['’]?t|did not|never|forgot to|don['’]?t|couldn['’]?t|can['’]?t)"
@@ -193,6 +203,35 @@ _CLAUSE: Final = re.compile(
 )
 
 
+_OF_TEXT: Final = re.compile(
+    r"\b(?:first|second|third|fourth|last|final|middle)(?: (?:two|three|few|couple(?: of)?|\d))?"
+    r" (?:sentences?|lines?|points?|paragraphs?|bullets?|tips?|items?|words?|steps?|verses?)\b"
+    r"(?! (?:that )?i\b)"
+    r"|(?:第[一二三四五\d]|[头頭前]|最?[后後])[两兩俩三几一]?[句条條段行点點]"
+)
+_OF_WHAT_WAS_SAID: Final = re.compile(
+    r"\b(?:i (?:just )?(?:said|told|wrote|mentioned|gave)|remember|memory|notes?)\b"
+    r"|我(?:刚|剛|[说說讲講提])|[记記]|存|忘|撤回|收回",
+    re.IGNORECASE,
+)
+_DOCUMENT: Final = re.compile(
+    r"\b(?:essay|letter|e-?mail|recipe|bio|contract|article|speech|poem|draft|cv|résumé)\b"
+    r"|合同|文章|[简簡][历歷]|[邮郵]件|稿|作文|[发發]言|[报報]告|文案",
+    re.IGNORECASE,
+)
+
+
+def is_of_text(text: str, before: Sequence[tuple[str, str]]) -> bool:
+    """Whether it counts the sentences or points of a text, one that it names or that the assistant
+    has just written: "drop the last two points", 第二句删掉."""
+    if _OF_TEXT.search(text) is None or _OF_WHAT_WAS_SAID.search(text):
+        return False
+    who, said = before[-1] if before else ("", "")
+    return _DOCUMENT.search(text) is not None or (
+        who == "assistant" and len(split_sentences(said)) > 1
+    )
+
+
 def asks_nothing_of_memory(text: str) -> bool:
     """Whether all that sounds like a request in it forbids to forget, asks to tell nobody, names a
     chore, calls something off or was said to somebody else: 橘子的病要留喔，别删到; "Don't tell
@@ -200,7 +239,7 @@ def asks_nothing_of_memory(text: str) -> bool:
     if SAID_TO_OTHERS.search(simplified(text)):
         return True
     clauses = [one for one in _CLAUSE.split(simplified(text)) if one]
-    idle = (_KEEPS_ON, _TELLS_NOBODY, _CHORE, _TELLS_OF_NOTES)
+    idle = (_KEEPS_ON, _TELLS_NOBODY, _CHORE, _TELLS_OF_NOTES, OF_A_THING)
     left = [one for one in clauses if not any(words.search(one) for words in idle)]
     rest = "".join(left)
     if len(left) < len(clauses):

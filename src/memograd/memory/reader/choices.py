@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from memograd.memory.language import language_of
+from memograd.memory.reader.idle import is_idle
 
 Span = tuple[int, int]
 
@@ -154,8 +155,9 @@ def _another(question: str, spans: Sequence[Span], answer: tuple[str, str, str])
         return None
     value, comma, reason = _clauses(other)
     value = _THANKS.sub("", value).strip(" .!。！")
-    if not value or (len(value) if language_of(value) == "zh" else len(value.split())) > LONGEST:
-        return None
+    long = len(value) if language_of(value) == "zh" else len(value.split())
+    if not 0 < long <= LONGEST or is_idle(value) or value.endswith(("?", "？")):
+        return None  # "Neither, thanks"
     return question[: spans[0][0]] + value + question[spans[-1][1] :], value + comma + reason
 
 

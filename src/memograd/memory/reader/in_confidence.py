@@ -20,6 +20,7 @@ from memograd.memory.reader.asked import (
     BY_THE_WAY,
     FORGETS,
     NOT_SAVED,
+    OF_A_THING,
     POINTS_BACK,
     SAID_TO_OTHERS,
     TOLD_ASIDE,
@@ -54,7 +55,9 @@ _OF_ITSELF: Final = re.compile(r"(?:\S+ ){1,4}?(?:it|that|this)\b", re.IGNORECAS
 
 _PLAIN_WISH: Final = re.compile(
     r"(?:^|[,.;:!?]\s*|\b(?:please|pls|plz|but|and|so|ok) )(?:do not|don['’]?t|never) (?:\w+ )?"
-    r"(?:sav|stor|remember|record|log|keep|not|writ)\w* (?:this|that|it|these|what i|any of)\b",
+    r"(?:sav|stor|remember|record|log|keep|not|writ)\w* (?:(?:this|that|it|these)"
+    r"(?: (?:down|next|bit|part|one|anywhere|please|pls|ok|but|though))*(?=\W*$|[,.;:!?]| but)"
+    r"|(?:this|that) (?:next )?(?:bit|part|one|message)\b|what i\b)",
     re.IGNORECASE,
 )
 """Said to the one who reads, of what is said: "Don't store this next bit"."""
@@ -65,8 +68,8 @@ def asks_not_to_save(text: str, wish: float) -> bool:
 
     wish: the probability that it wishes something to be forgotten.
     """
-    if SAID_TO_OTHERS.search(text):
-        return False  # 不要存太多钱，我妈总这么讲
+    if SAID_TO_OTHERS.search(text) or OF_A_THING.search(text):
+        return False  # 不要存太多钱，我妈总这么讲; "never store that near the stove"
     if TOLD_ASIDE.search(text) or _PLAIN_WISH.search(text) or requests(text):
         return NOT_SAVED.search(text) is not None
     return wish >= LEAST_ASKED and NOT_SAVED.search(text) is not None

@@ -159,8 +159,8 @@ _FICTION: Final = re.compile(
     re.IGNORECASE,
 )
 """A task about somebody who does not exist, to the end of its sentence."""
-_PASSWORD: Final = r"(?:p(?:a?s{1,3}|sa)[ -]?w(?:o?rd?|rod|or?d|d)|pass ?(?:code|phrase)|pwd?)"
-"""Also as it is mistyped: pasword, passwrod."""
+_PASSWORD: Final = r"(?:p(?:a?s{1,3}|sa)[ -]?w(?:o?rd?|rod|or?d|d)|pass ?(?:code|phrase)|pwd)"
+"""Also as it is mistyped: pasword, passwrod; pw is per week."""
 _DIGIT: Final = "(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)"
 _SECRET: Final = re.compile(
     rf"(?<![A-Za-z])(?:{_PASSWORD}|pin(?: (?:code|number))?|cvv|cvc|otp"

@@ -36,6 +36,7 @@ from memograd.memory.reader.asked import (
     TOLD_ASIDE,
     WITHDRAWS,
     asks_nothing_of_memory,
+    is_of_text,
     requests,
     speaks_to_nobody,
 )
@@ -204,7 +205,7 @@ class TrainedReader(Worths):
         idle = IDLE.search(asked_for(own)) is not None and OF_MEMORY.search(own) is None
         # "Forget the number I gave you": the model knows what is spoken of.
         idle = idle and float(worth[:, 2].max()) < self.thresholds.wish_unsaid_above
-        if forget and asks_nothing_of_memory(own):
+        if forget and (asks_nothing_of_memory(own) or is_of_text(own, before)):
             idle = True
         forget = forget and not idle
         unsaved = [

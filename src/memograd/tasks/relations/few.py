@@ -61,7 +61,7 @@ class Looked:
     stranger: bool
 
 
-def told_few(model: RelationModel, path: Path, seed: int = 0) -> list[Looked]:
+def told_few(model: RelationModel, path: Path) -> list[Looked]:
     """What the messages of an author batch meet, of their own and of strangers.
 
     Raises BadInput where the file is missing, or a line is not a dialogue.
@@ -72,7 +72,7 @@ def told_few(model: RelationModel, path: Path, seed: int = 0) -> list[Looked]:
         for turn in case["t"]
         for _, quote, statement in part_of(turn, 2)
     ]
-    looking = _Few(model, told, seed)
+    looking = _Few(model, told)
     tell_all(path, looking, told=lambda case: True)
     return looking.found
 
@@ -107,12 +107,10 @@ def _separating(known: Sequence[Looked]) -> Linear:
 class _Few(Closing):
     """Notes what is known of a few items beside each message."""
 
-    def __init__(
-        self, model: RelationModel, told: Sequence[tuple[int, str, str]], seed: int
-    ) -> None:
+    def __init__(self, model: RelationModel, told: Sequence[tuple[int, str, str]]) -> None:
         super().__init__(model)
         self.found: list[Looked] = []
-        self._told, self._draw = told, random.Random(seed)
+        self._told, self._draw = told, random.Random(0)
         self._met = 0
 
     def _note(
