@@ -17,7 +17,7 @@ from memograd.memory.relations import RELATIONS, load_relation_model
 from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_gate
 from memograd.memory.relations.model import SHIPPED
 from memograd.memory.relations.rows import ITEMS_A_ROW, RowBuilder
-from memograd.memory.relations.weights import read_weights
+from memograd.memory.relations.weights import CLOSING, read_weights
 from memograd.tasks.relations.lives import fitted_crowded, judged_lives, met_in_lives, told_lives
 from memograd.tasks.relations.recipe import make_job
 from memograd.tasks.relations.rows import STAYS, Examples, read_dialogues
@@ -144,6 +144,22 @@ def test_rows_of_lives_hold_what_is_touched_and_say_nothing_of_worth(lives: Path
         certain = [right for right, _ in row.relations if len(right) == 1]
         assert certain == [(RELATIONS.index("replace"),)]
         assert len(row.relations) == len(row.row.items)
+
+
+def test_a_message_that_ends_something_is_also_read_beside_what_it_leaves_alone(
+    lives: Path,
+) -> None:
+    """A model that never sees that closes whatever lies near "sold my old amp"."""
+    [turn] = met_in_lives(lives)[-1:]
+    own = read_dialogues(lives)
+    for said in (turn, own[-1]):
+        config = RelationsConfig(absent=1.0)
+        examples = Examples([*own[:-1], said], RowBuilder(read_e5()), config)
+        for number in range(10):
+            row = examples.of_pass(number)[-1]
+            closing = {RELATIONS.index(name) for name in CLOSING}
+            assert row.relations, "nothing beside it teaches nothing"
+            assert not any(closing & set(right) for right, _ in row.relations)
 
 
 def test_files_without_a_life_are_refused(tmp_path: Path) -> None:

@@ -302,6 +302,8 @@ class Examples:
         own = _merged([wording(fact) for fact in said.items], said.relations)
         touched = [pair for pair in own if pair[1] != "unrelated"]
         rest = [pair for pair in own if pair[1] == "unrelated"]
+        absent = any(name in CLOSING for _, name in touched) and self._is_absent(rng)
+        touched = [] if absent else touched
         rng.shuffle(rest)
         items: list[tuple[str, tuple[int, ...], float]] = [
             (
@@ -312,6 +314,7 @@ class Examples:
             for text, name in [*touched, *rest][: ITEMS_A_ROW - 2]
         ]
         most = rng.choice([0, 0, 0, 1, 2, 5] if own else [0, 0, 0, 1, 2])
+        most = max(most, rng.randint(1, 3)) if absent else most
         for fact in self.foreign(said, most, rng):
             items.append((wording(fact), (RELATIONS.index("unrelated"),), _FOREIGN))
         if said.facts and rng.random() < (_SAME if own else _SAME / 2):
@@ -330,6 +333,9 @@ class Examples:
         """
         met = [(fact.item, name) for fact, name in zip(said.items, said.relations, strict=True)]
         met.sort(key=lambda pair: pair[1] == STAYS)
+        beside = [pair for pair in met if pair[1] not in CLOSING]
+        if len(beside) < len(met) and beside and self._is_absent(rng):
+            met = beside
         most = 1 if rng.random() < _ALONE else rng.randint(3, ITEMS_A_ROW)
         if most == 1 and met[0][1] == STAYS:
             met = [rng.choice(met)]
@@ -339,6 +345,10 @@ class Examples:
             else (text, (RELATIONS.index(name),), _OWN)
             for text, name in met[:most]
         ]
+
+    def _is_absent(self, rng: random.Random) -> bool:
+        """Whether a message that closes something meets only what it does not speak of."""
+        return bool(self._config.absent) and rng.random() < self._config.absent
 
     def foreign(self, said: WrittenTurn, most: int, rng: random.Random) -> Iterator[WrittenFact]:
         """Facts of other dialogues, at most that many, to which the message is unrelated."""

@@ -39,7 +39,7 @@ class RelationsConfig(RunSettings):
     unread: ClassVar[tuple[Unread, ...]] = (
         Unread(
             (
-                *("talks", "talk_share", "crowded", "alone_share", "unrelated_weight"),
+                *("talks", "talk_share", "crowded", "alone_share", "absent", "unrelated_weight"),
                 *("dropout", "smoothing", "closing_weight", "worth_weight"),
             ),
             lambda c: c.algorithm == "grpo",
@@ -111,6 +111,10 @@ class RelationsConfig(RunSettings):
     items_as_read: Share = 0.6
     """Share of the messages whose items are worded as the memory's reader words them; those of the
     others are statements or quotations."""
+    absent: Share = 0.0
+    """Share of the messages that close something which are read without what they close, beside
+    facts that they do not speak of. A model that never sees them closes whatever it is shown
+    behind "sold my old amp"."""
     unrelated_weight: NotNegative = 0.6
     """What an untouched item of the same dialogue counts in the loss."""
 
