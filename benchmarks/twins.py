@@ -1,15 +1,14 @@
 """Messages that change one of the facts that a memory knows, beside messages that only sound so.
 
     OMP_NUM_THREADS=1 python benchmarks/twins.py
-    OMP_NUM_THREADS=1 python benchmarks/twins.py --dialogues corpus/dialogues/en-bb.jsonl --ways default
+    OMP_NUM_THREADS=1 python benchmarks/twins.py --ways default --dialogues FILES
 
 A memory is told two or three facts, a few days later a message. Somebody who reads only these knows
 whether it changes one of them ("binned the bins. retired friday") or none ("sold my old amp at
-last"). One JSON line a file and way. Of the calm messages: those after which a fact is gone,
-changed or ended (`harmed`), and those after which one is only in doubt. Of the changing ones: those
-after which the fact that is meant no longer stands as it was (`changed`), those after which it is in
-doubt, and those that hit another fact (`hit_another`). A store of every message harms none and
-changes none.
+last"). One JSON line a file and way. Of the calm messages: after how many a fact is gone, changed
+or ended (`harmed`), and after how many one is only in doubt. Of the changing ones: after how many
+the fact that is meant no longer stands as it was (`changed`), how many leave it in doubt, and how
+many hit another fact (`hit_another`). A store of every message harms none and changes none.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from memograd.memory.relations.model import SHIPPED
 from memograd.memory.relations.rows import ITEMS_A_ROW, RowBuilder
 from memograd.memory.relations.weights import CLOSING, read_weights
 from memograd.tasks.relations.lives import fitted_crowded, judged_lives, met_in_lives, told_lives
+from memograd.tasks.relations.met import read_met
 from memograd.tasks.relations.recipe import make_job
 from memograd.tasks.relations.rows import STAYS, Examples, read_dialogues
 from memograd.tasks.relations.settings import RelationsConfig
@@ -192,3 +193,21 @@ def test_a_broken_life_is_named_by_its_line(tmp_path: Path, turn: Any) -> None:
     file.write_text(json.dumps(life()) + "\n" + json.dumps(broken) + "\n", encoding="utf-8")
     with pytest.raises(BadInput, match=r"Line 2 of .*en-broken\.jsonl is not a dialogue"):
         met_in_lives(file)
+
+
+def test_written_messages_beside_items_become_rows(tmp_path: Path) -> None:
+    line: dict[str, Any] = {
+        "text": "sold it",
+        "before": [["user", "I drive a Honda"]],
+        "items": ["User drives a Honda.", "User lives in Leeds."],
+        "relations": ["end", STAYS],
+    }
+    file = tmp_path / "met.jsonl"
+    file.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    [turn] = read_met(file)
+    assert turn.met and turn.before == [("user", "I drive a Honda")]
+    assert [fact.item for fact in turn.items] == line["items"]
+    for wrong in ({"relations": ["end"]}, {"relations": ["end", "eats"]}, {"items": []}):
+        file.write_text(json.dumps(line) + "\n" + json.dumps(line | wrong) + "\n", "utf-8")
+        with pytest.raises(BadInput, match=r"Line 2 of .*met\.jsonl is no message beside items"):
+            read_met(file)

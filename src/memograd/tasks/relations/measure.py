@@ -131,12 +131,10 @@ def calibrated(weights: Weights, turns: Sequence[WrittenTurn]) -> Weights:
     worth_temperature, _ = _best(
         valued(raw, even), _gold_worths(even), [[n] for n in range(len(WORTHS))], [0.0]
     )
-    bias = weights.vectors[_LAST_BIAS].copy()
-    bias[CLOSES] += np.float32(shift)
     about = replace(
         weights.about, relation_temperature=temperature, worth_temperature=worth_temperature
     )
-    weights = replace(weights, vectors={**weights.vectors, _LAST_BIAS: bias})
+    weights = raised(weights, shift)
     model = RelationModel(replace(weights, about=about))
     judged = [
         *zip(even, related(model, even), strict=True),
@@ -149,6 +147,14 @@ def calibrated(weights: Weights, turns: Sequence[WrittenTurn]) -> Weights:
     ]
     chosen = float(harmless[0]) if harmless else 0.95
     return replace(weights, about=replace(about, close_above=chosen))
+
+
+def raised(weights: Weights, by: float) -> Weights:
+    """The same weights that close more; by: what the logits of all closing relations gain, before
+    they are divided by the temperature."""
+    bias = weights.vectors[_LAST_BIAS].copy()
+    bias[CLOSES] += np.float32(by)
+    return replace(weights, vectors={**weights.vectors, _LAST_BIAS: bias})
 
 
 def measured(

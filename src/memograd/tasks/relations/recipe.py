@@ -40,6 +40,7 @@ from memograd.tasks.relations.measure import (
     related,
     write_report,
 )
+from memograd.tasks.relations.met import read_met
 from memograd.tasks.relations.network import RelationNetwork
 from memograd.tasks.relations.questions import AskedDialogue, read_asked
 from memograd.tasks.relations.rows import Examples, WrittenTurn, read_dialogues, read_pairs
@@ -47,7 +48,7 @@ from memograd.tasks.relations.settings import RelationsConfig
 from memograd.tasks.relations.talks import Talks, read_talks
 
 SPLIT: Final = Path("corpus/split.json")
-_FILES: Final = ("data", "eval_data", "pairs", "lives", "talks", "cases")
+_FILES: Final = ("data", "eval_data", "pairs", "lives", "met", "talks", "cases")
 
 
 def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
@@ -70,6 +71,7 @@ def make_job(config: RelationsConfig, checkpoint: Path | None) -> Job[None]:
     cases = read_cases(config.cases, config.case_authors)
     turns = [said for path in config.data for said in read_dialogues(path)]
     turns += [said for path in config.pairs for said in read_pairs(path)]
+    turns += [said for path in config.met for said in read_met(path)]
     unseen = [one for path in config.eval_data for one in read_asked(path)]
     talks = read_talks(config.talks)
     # Last of what is read, for it is told to a memory.
@@ -128,15 +130,15 @@ def check_settings(config: RelationsConfig) -> None:
     reads nothing."""
     if not config.data:
         raise BadInput("relations needs author batches to train on: name them with data=FILES.")
-    twice = {*config.data, *config.lives} & set(config.eval_data)
+    twice = {*config.data, *config.lives, *config.met} & set(config.eval_data)
     if twice:
         raise BadInput(
-            f"{sorted(map(str, twice))[0]} is named by data or lives, and by eval_data: an"
+            f"{sorted(map(str, twice))[0]} is named by data, lives or met, and by eval_data: an"
             " author batch is used for training or for measuring, never for both."
         )
     by_grpo = config.algorithm == "grpo"
-    if by_grpo and (config.pairs or config.lives):
-        useless = "pairs" if config.pairs else "lives"
+    useless = next((n for n in ("pairs", "lives", "met") if getattr(config, n)), None)
+    if by_grpo and useless:
         raise BadInput(
             f"algorithm=grpo learns from the questions of dialogues, and {useless} have none: leave"
             f" out {useless}."

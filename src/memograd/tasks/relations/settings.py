@@ -95,6 +95,9 @@ class RelationsConfig(RunSettings):
     lives: list[Path] = []
     """Author batches of whole lives, told to the memory that ships: each message is read beside the
     items that it meets there."""
+    met: list[Path] = []
+    """Messages beside the items that a memory met them with, and what each does to these
+    (corpus/met)."""
     talks: list[Path] = []
     """Long conversations (corpus/conversations), most of whose turns change nothing of what was
     told before them: what a memory of months is like."""
