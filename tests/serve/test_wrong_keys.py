@@ -23,9 +23,7 @@ def asked_from(serving: Serving, client: tuple[str, int]) -> Callable[..., httpx
     """Asks by key, from an address."""
     web = TestClient(serving.app, base_url="http://localhost", client=client)
 
-    def ask(
-        secret: str, path: str = "/users", method: str = "GET", **given: Any
-    ) -> httpx.Response:
+    def ask(secret: str, path: str = "/users", method: str = "GET", **given: Any) -> httpx.Response:
         return web.request(method, path, headers={"X-API-Key": secret}, **given)
 
     return ask

@@ -35,9 +35,8 @@ class WrongKeys:
 
     def __init__(self, per_minute: int = WRONG_A_MINUTE) -> None:
         self._rates = Rates(per_minute)
-        self._logged: OrderedDict[str, tuple[float, int]] = (
-            OrderedDict()
-        )  # when, and how many since
+        # When a line was written, and how many came since.
+        self._logged: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def check(self, address: str, secret: str) -> None:
         """Raise `TooMany` for a secret that may not be looked at."""
