@@ -255,7 +255,7 @@ def weave_parts(first: SegmentPart[T], second: SegmentPart[T]) -> SegmentPart[T]
             new_rows = np.full(len(segment.records), -1, np.int32)
             new_rows[taken] = mine
             renumbered.append((segment.postings, new_rows))
-        return Searched(matrix, _rising(join_postings(renumbered), len(order)))
+        return Searched(matrix, weave_postings(*renumbered, n_rows=len(order)))
 
     lengths = np.concatenate([segment.lengths[taken] for segment, taken in both])
     in_order = [records[at] for at in order.tolist()]
@@ -269,18 +269,6 @@ def weave_parts(first: SegmentPart[T], second: SegmentPart[T]) -> SegmentPart[T]
         ]
         woven.segment.labels[attribute] = SharedTexts(texts, np.concatenate(codes)[order])
     return woven
-
-
-def _rising(postings: Postings, n_rows: int) -> Postings:
-    """The same postings, the rows of each term in rising order."""
-    terms = np.repeat(np.arange(len(postings.starts) - 1), np.diff(postings.starts))
-    order = np.argsort(terms * max(n_rows, 1) + postings.rows, kind="stable")
-    return replace(
-        postings,
-        rows=postings.rows[order],
-        counts=postings.counts[order],
-        lengths=postings.lengths[order],
-    )
 
 
 def _part(
@@ -327,24 +315,7 @@ def join_postings(parts: Sequence[tuple[Postings, np.ndarray]]) -> Postings:
     left out too.
     """
     vocabulary: dict[str, int] = {}
-    kept = []
-    for postings, new_rows in parts:
-        rows = new_rows[postings.rows]
-        keep = rows >= 0
-        sizes = np.zeros(0, np.int64)
-        if keep.size:  # no block is empty, as `reduceat` demands
-            sizes = np.add.reduceat(keep, postings.starts[:-1], dtype=np.int64)
-        numbers = np.fromiter(
-            (
-                vocabulary.setdefault(term, len(vocabulary)) if size else -1
-                for term, size in zip(postings.vocabulary, sizes.tolist(), strict=True)
-            ),
-            np.int64,
-            len(sizes),
-        )
-        present = numbers >= 0
-        kept.append((postings, rows, keep, numbers[present], sizes[present]))
-
+    kept = [(postings, *_renumbered(postings, rows, vocabulary)) for postings, rows in parts]
     totals = np.zeros(len(vocabulary), np.int64)
     for _, _, _, numbers, sizes in kept:
         totals[numbers] += sizes
@@ -360,6 +331,59 @@ def join_postings(parts: Sequence[tuple[Postings, np.ndarray]]) -> Postings:
             target[places] = source[keep]
         free[numbers] += sizes
     return Postings(vocabulary, starts, *joined)
+
+
+def weave_postings(
+    first: tuple[Postings, np.ndarray], second: tuple[Postings, np.ndarray], *, n_rows: int
+) -> Postings:
+    """The postings of two segments whose rows stand among each other, as one.
+
+    As in `join_postings`, but that the new numbers, all below `n_rows`, rise over the rows of each
+    of the two. It costs one pass over those of the first, and a sort of those of the second.
+    """
+    vocabulary: dict[str, int] = {}
+    keys, columns, blocks = [], [], []
+    for postings, new_rows in (first, second):
+        rows, keep, numbers, sizes = _renumbered(postings, new_rows, vocabulary)
+        rows = rows[keep]
+        keys.append(np.repeat(numbers, sizes) * max(n_rows, 1) + rows)
+        columns.append((rows, postings.counts[keep], postings.lengths[keep]))
+        blocks.append((numbers, sizes))
+    order = np.argsort(keys[1], kind="stable")
+    # The first one's terms were numbered in their order, so its keys rise already.
+    places = np.searchsorted(keys[0], keys[1][order]) + np.arange(len(order))
+    others = np.ones(len(keys[0]) + len(order), bool)
+    others[places] = False
+    woven = [np.empty(len(others), np.int32) for _ in range(3)]
+    for target, mine, more in zip(woven, *columns, strict=True):
+        target[others] = mine
+        target[places] = more[order]
+    totals = np.zeros(len(vocabulary), np.int64)
+    for numbers, sizes in blocks:
+        totals[numbers] += sizes
+    return Postings(vocabulary, _starts(totals), *woven)
+
+
+def _renumbered(
+    postings: Postings, new_rows: np.ndarray, vocabulary: dict[str, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of postings whose rows get new numbers, -1 for none: the new rows, which stay, and of each
+    term that keeps any its number in the vocabulary, where it is put, and how many it keeps."""
+    rows = new_rows[postings.rows]
+    keep = rows >= 0
+    sizes = np.zeros(0, np.int64)
+    if keep.size:  # no block is empty, as `reduceat` demands
+        sizes = np.add.reduceat(keep, postings.starts[:-1], dtype=np.int64)
+    numbers = np.fromiter(
+        (
+            vocabulary.setdefault(term, len(vocabulary)) if size else -1
+            for term, size in zip(postings.vocabulary, sizes.tolist(), strict=True)
+        ),
+        np.int64,
+        len(sizes),
+    )
+    present = numbers >= 0
+    return rows, keep, numbers[present], sizes[present]
 
 
 def _starts(sizes: np.ndarray) -> np.ndarray:
