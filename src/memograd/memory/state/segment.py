@@ -371,9 +371,7 @@ def _renumbered(
     term that keeps any its number in the vocabulary, where it is put, and how many it keeps."""
     rows = new_rows[postings.rows]
     keep = rows >= 0
-    sizes = np.zeros(0, np.int64)
-    if keep.size:  # no block is empty, as `reduceat` demands
-        sizes = np.add.reduceat(keep, postings.starts[:-1], dtype=np.int64)
+    sizes = np.diff(_starts(keep)[postings.starts])  # `reduceat` takes ten times as long for it
     numbers = np.fromiter(
         (
             vocabulary.setdefault(term, len(vocabulary)) if size else -1
@@ -387,4 +385,5 @@ def _renumbered(
 
 
 def _starts(sizes: np.ndarray) -> np.ndarray:
+    """Where blocks of these sizes begin, and where the last one ends."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
