@@ -24,6 +24,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from memograd.memory.state.columns import Columns, describe, join_columns
+from memograd.memory.state.vectors import Vectors, weave_vectors
 
 
 class Record(Protocol):
@@ -78,13 +79,10 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search reads of records: vectors float32 `[n, d]`, read-only, and postings."""
+    """What a search reads of records: vectors of `n` rows, and postings."""
 
-    matrix: np.ndarray
+    vectors: Vectors
     postings: Postings
-
-    def __post_init__(self) -> None:
-        self.matrix.flags.writeable = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +100,9 @@ class Segment(Generic[T]):
     labels: dict[str, SharedTexts] = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def matrix(self) -> np.ndarray:
-        """The vectors, float32 `[n, d]`."""
-        return self.searched().matrix
+    def vectors(self) -> Vectors:
+        """The vectors of its rows."""
+        return self.searched().vectors
 
     @property
     def postings(self) -> Postings:
@@ -113,7 +111,7 @@ class Segment(Generic[T]):
 
     def with_matrix(self, matrix: np.ndarray) -> Segment[T]:
         """The same records with other vectors, which are kept, not copied."""
-        searched = Searched(matrix, self.postings)
+        searched = Searched(Vectors(matrix), self.postings)
         return replace(self, searched=lambda: searched)
 
     def labelled(self, attribute: str) -> SharedTexts:
@@ -198,7 +196,7 @@ def build_part(
 ) -> SegmentPart[T]:
     """A part of new records, all alive. The matrix, float32 `[n, d]`, is kept, not copied."""
     lengths = np.fromiter(map(len, terms_per_record), np.int64, len(records))
-    searched = Searched(matrix, build_postings(terms_per_record))
+    searched = Searched(Vectors(matrix), build_postings(terms_per_record))
     return _part(list(records), lengths, lambda: searched, np.array(since, np.int64))
 
 
@@ -215,9 +213,12 @@ def join_parts(parts: Sequence[SegmentPart[T]]) -> SegmentPart[T]:
         renumbered.append((part.segment.postings, new_rows))
     alive = list(zip(parts, rows_of_parts, strict=True))
     matrix = np.concatenate(
-        [p.segment.matrix if p.dead is None else p.segment.matrix[rows] for p, rows in alive]
+        [
+            p.segment.vectors.whole() if p.dead is None else p.segment.vectors.at(rows)
+            for p, rows in alive
+        ]
     )
-    searched = Searched(matrix, join_postings(renumbered))
+    searched = Searched(Vectors(matrix), join_postings(renumbered))
     joined = _part(
         [record for part in parts for record in part],
         np.concatenate([p.segment.lengths[rows] for p, rows in alive]),
@@ -245,17 +246,18 @@ def weave_parts(first: SegmentPart[T], second: SegmentPart[T]) -> SegmentPart[T]
 
     @cache  # two threads may both make it: it is the same
     def searched() -> Searched:
-        # One gather: to fault in fresh memory costs far more than to fill it.
-        source = np.zeros(len(order), np.int64)
-        source[places[0]] = rows[0]
-        matrix = segments[0].matrix[source]
-        matrix[places[1]] = segments[1].matrix[rows[1]]
+        vectors = weave_vectors(
+            *(
+                (segment.vectors, taken, at)
+                for (segment, taken), at in zip(both, places, strict=True)
+            )
+        )
         renumbered = []
         for (segment, taken), mine in zip(both, places, strict=True):
             new_rows = np.full(len(segment.records), -1, np.int32)
             new_rows[taken] = mine
             renumbered.append((segment.postings, new_rows))
-        return Searched(matrix, weave_postings(*renumbered, n_rows=len(order)))
+        return Searched(vectors, weave_postings(*renumbered, n_rows=len(order)))
 
     lengths = np.concatenate([segment.lengths[taken] for segment, taken in both])
     in_order = [records[at] for at in order.tolist()]
