@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from memograd.memory.state import Corpus
 from memograd.memory.state.bm25 import idf
-from memograd.memory.state.segment import Postings, build_postings, join_postings
+from memograd.memory.state.segment import (
+    Postings,
+    build_postings,
+    join_postings,
+    weave_postings,
+)
 
 
 @dataclass(frozen=True)
@@ -145,3 +150,28 @@ def test_joined_postings_equal_built_ones(parts: list[list[list[str]]], random: 
                 survivors.append(terms)
         numbered.append((build_postings(part), new_rows))
     assert as_dict(join_postings(numbered)) == as_dict(build_postings(survivors))
+
+
+@given(documents, documents, st.randoms(use_true_random=False))
+def test_woven_postings_equal_built_ones(
+    first: list[list[str]], second: list[list[str]], random: object
+) -> None:
+    """Rows of both in any order among each other, in their own order among themselves."""
+    turns = [0] * len(first) + [1] * len(second)
+    random.shuffle(turns)  # type: ignore[attr-defined]
+    survivors: list[list[str]] = []
+    new_rows: tuple[list[int], list[int]] = ([], [])
+    parts = (first, second)
+    for which in turns:
+        terms = parts[which][len(new_rows[which])]
+        alive = random.random() < 0.8  # type: ignore[attr-defined]
+        new_rows[which].append(len(survivors) if alive else -1)
+        survivors += [terms] * alive
+    one, other = (
+        (build_postings(part), np.array(rows, np.int32))
+        for part, rows in zip(parts, new_rows, strict=True)
+    )
+    woven = weave_postings(one, other, n_rows=len(survivors))
+    assert as_dict(woven) == as_dict(build_postings(survivors))
+    for column in (woven.rows, woven.counts, woven.lengths):
+        assert column.dtype == np.int32

@@ -233,7 +233,7 @@ def test_forks_share_memory_and_the_number_of_segments_stays_small() -> None:
         fork.add(Note(str(i)), unit(i), terms_of(i))
     fork.remove("4")
     assert np.shares_memory(
-        corpus._view.parts[0].segment.matrix, fork._view.parts[0].segment.matrix
+        corpus._view.parts[0].segment.vectors.whole(), fork._view.parts[0].segment.vectors.whole()
     )
     assert "4" in corpus and len(corpus) == 500
 
@@ -279,7 +279,9 @@ def test_union_searches_over_several_and_leaves_them_alone() -> None:
     assert [h.record.id for h in union.lexical(["rare"], k=5)] == ["extra"]
     # Vector 5 is in both under one id, and once more as "extra".
     assert [h.record.id for h in union.dense(unit(5), k=4)] == ["5", "55", "5", "extra"]
-    assert np.shares_memory(union._view.parts[0].segment.matrix, one._view.parts[0].segment.matrix)
+    assert np.shares_memory(
+        union._view.parts[0].segment.vectors.whole(), one._view.parts[0].segment.vectors.whole()
+    )
     union.add(Note("new"), unit(1), ())
     assert "new" not in one and "new" not in two
     with pytest.raises(ValueError, match="one length"):

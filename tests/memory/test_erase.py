@@ -152,3 +152,14 @@ def test_what_was_brought_back_from_a_compaction_stands_for_itself(memory: Memor
     memory.undo_compact(memory.compact(1_000, user_id="alice")["batch_id"])
     assert memory.purge(first)["items"] == 1
     assert [i["id"] for i in memory.get_all(user_id="alice")["results"]] == [again]
+
+
+def test_a_folder_that_is_made_is_for_its_user_alone(tmp_path: Path, trigrams: Any) -> None:
+    there = tmp_path / "there"
+    there.mkdir(mode=0o755)
+    for place in (tmp_path / "new", there / "deeper", there):
+        with Memory.open(place, embedder=trigrams(), env_file=None) as memory:
+            memory.add("I like tea.", user_id="alice", infer=False)
+    modes = {path: path.stat().st_mode & 0o777 for path in (tmp_path / "new", there / "deeper")}
+    assert set(modes.values()) == {0o700}
+    assert there.stat().st_mode & 0o777 == 0o755  # whoever made it says who reads it

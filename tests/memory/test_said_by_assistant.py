@@ -72,6 +72,38 @@ def test_a_purge_leaves_it_in_no_file(
     assert shown(memory) == [OTHER]
 
 
+@pytest.mark.parametrize(
+    ("said", "answer", "value"),
+    [
+        ("I live in Tromsoe.", "Tromsoe must be cold in winter!", "Tromsoe"),
+        ("My phone number is 5550142.", "Thanks, I will call 5550142 then.", "5550142"),
+        ("我住在特罗姆瑟。", "特罗姆瑟的冬天一定很冷吧。", "特罗姆瑟"),
+    ],
+)
+def test_a_purge_takes_the_answer_that_speaks_of_it(
+    memory: Memory, tmp_path: Path, said: str, answer: str, value: str
+) -> None:
+    [item] = memory.add(said, user_id="alice")["results"]
+    heard = [{"role": "assistant", "content": text} for text in (answer, OTHER)]
+    memory.add(heard, user_id="alice")
+    memory.purge(item["id"])
+    assert shown(memory) == [OTHER]
+    memory.close()
+    for file in (tmp_path / "m").rglob("*"):
+        assert not file.is_file() or value.encode() not in file.read_bytes(), file
+
+
+def test_a_purge_leaves_what_answers_something_else(memory: Memory) -> None:
+    """Behind another message, or in another conversation, it is no answer to what is purged."""
+    later, elsewhere = "Tromsoe has a fine hotel.", "Is Tromsoe dear?"
+    [item] = memory.add("I live in Tromsoe.", user_id="alice", run_id="one")["results"]
+    memory.add([{"role": "assistant", "content": elsewhere}], user_id="alice", run_id="two")
+    memory.add("Which hotel is good for holidays?", user_id="alice", run_id="one")
+    memory.add([{"role": "assistant", "content": later}], user_id="alice", run_id="one")
+    memory.purge(item["id"])
+    assert set(shown(memory)) >= {later, elsewhere}
+
+
 def test_a_purge_knows_what_the_item_said_before(memory: Memory, tmp_path: Path) -> None:
     item = tell(memory, "en")
     memory.update(item, "User lives in Bergen.")

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from asked import Serving
+from asked import ADMIN, Serving
 from browsing import Browser
 
 from memograd.errors import MemogradError
@@ -169,3 +169,50 @@ def test_who_hangs_up_keeps_nobody_waiting(ruled: Serving, monkeypatch: pytest.M
             trust_env=False,
         )
     assert len(parts(answer.text)) == 2 and "ADD" in answer.text
+
+
+def test_a_model_that_takes_its_time_leaves_threads_to_everybody_else(ruled: Serving) -> None:
+    """Five users' browsers, ten messages each at once, while no model answers."""
+    entered, go_on = threading.Semaphore(0), threading.Event()
+
+    class Waiting(Echo):
+        def complete(self, messages: Sequence[ChatMessage], **given: Any) -> str:
+            entered.release()
+            assert go_on.wait(120)
+            return super().complete(messages, **given)
+
+    answering(ruled, Waiting())
+    told: list[list[str]] = []
+    with running(ruled.app) as address:
+
+        def say(user: str, session: str) -> None:
+            headers = {"Origin": address, "X-Memograd-Token": page_token(session)}
+            headers["Cookie"] = f"{COOKIE}={session}"
+            data = {"user": user, "text": "I like tea."}
+            place = f"{address}/page/chat/say"
+            answer = httpx.post(place, data=data, headers=headers, timeout=120, trust_env=False)
+            told.append(parts(answer.text))
+
+        threads = []
+        for user in ("ann", "ben", "cleo", "dan", "eve"):
+            session = Browser(ruled, f"user:{user}", (Right.read, Right.write)).web.cookies[COOKIE]
+            one = threading.Thread(target=say, args=(user, session))
+            threads += [
+                one,
+                *(threading.Thread(target=say, args=(user, session)) for _ in range(9)),
+            ]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(5):  # one of each talk is being answered
+                assert entered.acquire(timeout=60)
+            key = {"X-API-Key": ADMIN}
+            with httpx.Client(base_url=address, trust_env=False, timeout=30) as client:
+                asked = {"query": "tea", "user_id": "bob"}
+                assert client.post("/search", json=asked, headers=key).status_code == 200
+        finally:
+            go_on.set()
+            for thread in threads:
+                thread.join()
+    assert len(told) == len(threads)
+    assert all("I LIKE TEA." in answered for _, answered in told)

@@ -54,7 +54,7 @@ def chat(
     path: given.Where = None,
 ) -> None:
     """Talk with a model that remembers."""
-    from memograd.assistant import AssistantConversation, choose_chat_model
+    from memograd.assistant import AssistantConversation, LocalChatModel, choose_chat_model
     from memograd.memory import Memory, Scope
 
     settings = given.settings(path, policy=policy, defer_below=defer_below)
@@ -63,6 +63,8 @@ def chat(
     model = choose_chat_model(settings)
     with Memory.open(settings=settings) as memory:
         typer.echo(f"{model.name} remembers in {settings.path}; /help lists what else.", err=True)
+        if isinstance(model, LocalChatModel):
+            typer.echo("The model is loaded for its first answer, which takes a while.", err=True)
         _talk(AssistantConversation(memory, model, scope), memory, ids, always)
 
 

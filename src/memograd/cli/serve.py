@@ -84,7 +84,9 @@ def serve(
     """Serve until it is interrupted."""
     if context.invoked_subcommand is not None:
         return
-    need_packages("The server", ("fastapi", "uvicorn", "jinja2", "mcp"), "serve")
+    need_packages(
+        "The server", ("fastapi", "uvicorn", "jinja2", "mcp", "python_multipart"), "serve"
+    )
     from memograd.memory import Memory
     from memograd.serve import left_by_run
     from memograd.serve.app import create_app

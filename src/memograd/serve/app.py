@@ -97,7 +97,7 @@ def create_app(memory: Memory, settings: ServeSettings | None = None) -> FastAPI
     app.add_middleware(BodyLimit, limit=limits.max_body, refusal=too_large)
     too_slow = refusal(f"The request did not arrive within {limits.body_seconds:g} s.")
     app.add_middleware(SlowBody, seconds=limits.body_seconds, refusal=too_slow)
-    app.add_middleware(KnownFirst, known=served.check_known)
+    app.add_middleware(KnownFirst, known=served.known)
     app.add_middleware(HostCheck, hosts=hosts, refusal=refusal)
     app.add_middleware(mount.PageRefusals, served=served)
     app.add_middleware(HeadAsGet, but=[session.LOGIN])  # a preview of the address uses it up

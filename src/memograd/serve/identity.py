@@ -2,6 +2,7 @@
 
 `identify` reads them off a request's headers, for REST, MCP and the page alike: `Authorization:
 Bearer KEY` or `Token KEY` (as mem0's client sends it), `X-API-Key: KEY`, or the session's cookie.
+A key is said by whoever asks, so it goes before a cookie, and two keys that differ are refused.
 A cookie is sent by the browser unasked, so a change by cookie needs two things that another site's
 page cannot give: an `Origin` (which `HostCheck` has checked) and the session's own token in the
 header `X-Memograd-Token`. Invariant: there is no anonymous access, on loopback neither.
@@ -64,7 +65,7 @@ class Identities:
 
     def at_once(self, headers: Mapping[str, str], method: str) -> Identity | None:
         """`of`, if it can be told without waiting for the database."""
-        secret, by_cookie = _secret(headers)
+        secret, by_cookie = secret_of(headers)
         if secret is None:
             return None
         own = self._own(secret, by_cookie)
@@ -76,7 +77,7 @@ class Identities:
     def of(self, headers: Mapping[str, str], method: str) -> Identity:
         """Who asks. headers: by names in small letters. Raises `Unauthorised` for nobody we know,
         `Forbidden` for a change by cookie that another site may have caused."""
-        secret, by_cookie = _secret(headers)
+        secret, by_cookie = secret_of(headers)
         if secret is None:
             raise Unauthorised
         own = self._own(secret, by_cookie)
@@ -100,13 +101,16 @@ def page_token(session_secret: str) -> str:
     return hashlib.sha256(f"page:{session_secret}".encode()).hexdigest()[:40]
 
 
-def _secret(headers: Mapping[str, str]) -> tuple[str | None, bool]:
-    """The secret in a request's headers, and whether a cookie brought it."""
+def secret_of(headers: Mapping[str, str]) -> tuple[str | None, bool]:
+    """The secret in a request's headers, and whether a cookie brought it. Raises `Forbidden` for
+    two that differ: who put one there, a proxy for example, may have meant another owner."""
     scheme, _, value = headers.get("authorization", "").strip().partition(" ")
-    if scheme.lower() in ("bearer", "token") and value.strip():
-        return _fitting(value.strip()), False
-    if headers.get("x-api-key", "").strip():
-        return _fitting(headers["x-api-key"].strip()), False
+    bearer = value.strip() if scheme.lower() in ("bearer", "token") else ""
+    api_key = headers.get("x-api-key", "").strip()
+    if bearer and api_key and bearer != api_key:
+        raise Forbidden("Authorization and X-API-Key hold two different keys: send one of them.")
+    if bearer or api_key:
+        return _fitting(bearer or api_key), False
     # Cookies of a host are those of all its ports, so other programs' stand among them. What is
     # wrong with one of these must not hide ours, as it does where all are read by their grammar.
     for cookie in headers.get("cookie", "").split(";"):

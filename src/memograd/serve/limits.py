@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
-from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 
 from memograd.errors import BadInput
 from memograd.serve.identity import Identity
@@ -129,41 +129,53 @@ class Turns:
 
 
 class Rates:
-    """Calls a minute, by key: a full minute's worth may come at once, and refills steadily."""
+    """Calls a minute, by who makes them: a full minute's worth may come at once, and refills
+    steadily."""
 
     def __init__(self, per_minute: int) -> None:
         self._most, self._per_second = float(per_minute), per_minute / 60
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # calls left, at
 
-    def take(self, key_id: str) -> None:
-        """Count one call; raises `TooMany`, with the seconds to wait, when none is left."""
-        now = time.monotonic()
-        left, at = self._left.pop(key_id, (self._most, now))
-        left = min(self._most, left + (now - at) * self._per_second)
-        allowed = left >= 1
-        self._left[key_id] = (left - 1 if allowed else left, now)
+    def take(self, who: str) -> int:
+        """Count one call; returns the seconds to wait where none is left, else 0."""
+        left = self._now_left(who)
+        self._left[who] = (left - 1 if left >= 1 else left, time.monotonic())
+        self._left.move_to_end(who)
         if len(self._left) > KEYS_COUNTED:
             self._left.popitem(last=False)
-        if not allowed:
-            seconds = math.ceil((1 - left) / self._per_second)
-            raise TooMany(f"This key asks too often: try again in {seconds} s.", seconds)
+        return self._seconds_from(left)
+
+    def wait(self, who: str) -> int:
+        """What `take` would return; counts nothing."""
+        return self._seconds_from(self._now_left(who))
+
+    def _now_left(self, who: str) -> float:
+        now = time.monotonic()
+        left, at = self._left.get(who, (self._most, now))
+        return min(self._most, left + (now - at) * self._per_second)
+
+    def _seconds_from(self, left: float) -> int:
+        return 0 if left >= 1 else math.ceil((1 - left) / self._per_second)
 
 
 class KnownFirst:
     """ASGI middleware that reads a body only of who has a key, so that nobody else fills the
     memory with bodies that are never whole."""
 
-    def __init__(self, app: Application, known: Callable[[Headers, str], Awaitable[None]]) -> None:
-        """known: raises `Refused` for nobody we know, by headers and method."""
+    def __init__(
+        self, app: Application, known: Callable[[HTTPConnection], Awaitable[Identity]]
+    ) -> None:
+        """known: raises `Refused` for nobody we know."""
         self._app, self._known = app, known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on what has no body, or a key."""
         if scope["type"] == "http":
-            headers = Headers(scope=scope)
+            asked = HTTPConnection(scope)
+            headers = asked.headers
             if "transfer-encoding" in headers or headers.get("content-length", "0") != "0":
                 try:
-                    await self._known(headers, scope["method"])
+                    await self._known(asked)
                 except Refused as error:
                     body = json.dumps(refusal(error.detail)).encode()
                     rest = still_sending(scope, receive)

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, Request
+from starlette.requests import HTTPConnection
 
 from memograd.gateway.store import TraceReader
 from memograd.memory import Memory
 from memograd.serve.access import KEPT_DAYS, AccessLog
 from memograd.serve.database import ServeDatabase
-from memograd.serve.identity import Identities, Identity
+from memograd.serve.identity import Identities, Identity, secret_of
 from memograd.serve.keys import Keys
 from memograd.serve.limits import Places, Rates, Turns
 from memograd.serve.owned_memory import OwnedMemory
+from memograd.serve.refusals import TooMany, Unauthorised
+from memograd.serve.wrong_keys import WrongKeys, address_of
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ class Served:
         self.streams = Places(settings.limits.max_streams, "streams")
         self.turns = Turns()
         self.rates = Rates(settings.limits.calls_per_minute)
+        self.wrong_keys = WrongKeys()
         self.ending = threading.Event()
         """Set when the server is asked to end: what streams for long stops then."""
 
@@ -82,18 +86,33 @@ class Served:
         if self.traces is not None:
             self.traces.close()
 
-    async def identify(self, headers: Mapping[str, str], method: str) -> Identity:
-        """Who asks; counts against the rate of the key. headers: by names in small letters."""
-        identity = self.identities.at_once(headers, method)
-        if identity is None:
-            identity = await asyncio.to_thread(self.identities.of, headers, method)
-        self.rates.take(identity.key_id)
+    async def identify(self, asked: HTTPConnection) -> Identity:
+        """Who asks; counts against the rate of the key."""
+        identity = await self.known(asked)
+        if seconds := self.rates.take(identity.key_id):
+            raise TooMany(f"This key asks too often: try again in {seconds} s.", seconds)
         return identity
 
-    async def check_known(self, headers: Mapping[str, str], method: str) -> None:
-        """Raise `Refused` unless the key still opens something; counts against no rate."""
-        if self.identities.at_once(headers, method) is None:
-            await asyncio.to_thread(self.identities.of, headers, method)
+    async def known(self, asked: HTTPConnection) -> Identity:
+        """Who asks; counts against no rate but that of wrong keys. Raises `Refused` for nobody we
+        know."""
+        headers, method = asked.headers, asked.scope["method"]
+        try:
+            identity = self.known_at_once(asked)
+            if identity is None:
+                identity = await asyncio.to_thread(self.identities.of, headers, method)
+        except Unauthorised:
+            if secret_of(headers)[0] is not None:
+                self.wrong_keys.note(address_of(asked.client))
+            raise
+        return identity
+
+    def known_at_once(self, asked: HTTPConnection) -> Identity | None:
+        """`known`, if it can be told without waiting for the database."""
+        secret, _ = secret_of(asked.headers)
+        if secret is not None:
+            self.wrong_keys.check(address_of(asked.client), secret)
+        return self.identities.at_once(asked.headers, asked.scope["method"])
 
     def memory_of(self, identity: Identity, *, via: str) -> OwnedMemory:
         """The memory as this key may see it. via: rest, mcp or page, for the access log."""
@@ -104,7 +123,7 @@ async def asking(request: Request) -> AsyncIterator[Identity]:
     """Who asks, with one of the places for calls, and a turn of the key's owner, until the answer
     is made."""
     served: Served = request.app.state.served
-    identity = await served.identify(request.headers, request.method)
+    identity = await served.identify(request)
     with served.places.taken(identity):
         async with served.turns.taken(identity.owner):
             yield identity

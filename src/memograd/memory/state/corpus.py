@@ -152,7 +152,7 @@ class Corpus(Generic[T]):
         scores = np.empty(starts[-1] + len(pending), np.float32)
         for part, start in zip(view.parts, starts, strict=False):
             rows = scores[start : start + part.size]
-            np.matmul(part.segment.matrix, query, out=rows)
+            part.segment.vectors.multiply(query, out=rows)
             if part.dead is not None:
                 rows[part.dead] = -np.inf
         if pending:
@@ -196,7 +196,7 @@ class Corpus(Generic[T]):
         if vector is not None and len(dense):
             query = self._vectors([vector])[0]
             for part, start in zip(view.parts, starts, strict=False):
-                np.matmul(part.segment.matrix, query, out=dense[start : start + part.size])
+                part.segment.vectors.multiply(query, out=dense[start : start + part.size])
             if pending:
                 np.matmul(stacked(pending), query, out=dense[starts[-1] :])
         words = word_scores(view.parts, [(p.counts, len(p.terms)) for p in pending], terms)
@@ -255,7 +255,7 @@ class Corpus(Generic[T]):
             found = view.find(id)
             if found is None:
                 raise KeyError(id)
-            rows[at] = view.parts[found[0]].segment.matrix[found[1]]
+            rows[at] = view.parts[found[0]].segment.vectors.at(np.array([found[1]]))[0]
         return rows
 
     def matched_terms(self, ids: Sequence[str], terms: Sequence[str]) -> list[tuple[str, ...]]:
@@ -380,7 +380,7 @@ class Corpus(Generic[T]):
         parts = list(view.parts)
         for number, places in rows_in.items():
             segment = parts[number].segment
-            matrix = segment.matrix.copy()
+            matrix = segment.vectors.whole().copy()
             matrix[[row for row, _ in places]] = self._vectors([vectors[id] for _, id in places])
             parts[number] = replace(parts[number], segment=segment.with_matrix(matrix))
         changed: Corpus[T] = Corpus(self._dimension)

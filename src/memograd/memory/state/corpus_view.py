@@ -251,7 +251,7 @@ def gathered(
     """The vectors at these places (rising), float32 `[len(places), d]`."""
     cuts = np.searchsorted(places, starts)
     rows = [
-        part.segment.matrix[places[cut:end] - start]
+        part.segment.vectors.at(places[cut:end] - start)
         for part, start, cut, end in zip(view.parts, starts, cuts[:-1], cuts[1:], strict=False)
         if cut < end
     ]

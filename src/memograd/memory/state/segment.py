@@ -24,6 +24,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from memograd.memory.state.columns import Columns, describe, join_columns
+from memograd.memory.state.vectors import Vectors, weave_vectors
 
 
 class Record(Protocol):
@@ -78,13 +79,10 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search reads of records: vectors float32 `[n, d]`, read-only, and postings."""
+    """What a search reads of records: vectors of `n` rows, and postings."""
 
-    matrix: np.ndarray
+    vectors: Vectors
     postings: Postings
-
-    def __post_init__(self) -> None:
-        self.matrix.flags.writeable = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +100,9 @@ class Segment(Generic[T]):
     labels: dict[str, SharedTexts] = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def matrix(self) -> np.ndarray:
-        """The vectors, float32 `[n, d]`."""
-        return self.searched().matrix
+    def vectors(self) -> Vectors:
+        """The vectors of its rows."""
+        return self.searched().vectors
 
     @property
     def postings(self) -> Postings:
@@ -113,7 +111,7 @@ class Segment(Generic[T]):
 
     def with_matrix(self, matrix: np.ndarray) -> Segment[T]:
         """The same records with other vectors, which are kept, not copied."""
-        searched = Searched(matrix, self.postings)
+        searched = Searched(Vectors(matrix), self.postings)
         return replace(self, searched=lambda: searched)
 
     def labelled(self, attribute: str) -> SharedTexts:
@@ -198,7 +196,7 @@ def build_part(
 ) -> SegmentPart[T]:
     """A part of new records, all alive. The matrix, float32 `[n, d]`, is kept, not copied."""
     lengths = np.fromiter(map(len, terms_per_record), np.int64, len(records))
-    searched = Searched(matrix, build_postings(terms_per_record))
+    searched = Searched(Vectors(matrix), build_postings(terms_per_record))
     return _part(list(records), lengths, lambda: searched, np.array(since, np.int64))
 
 
@@ -215,9 +213,12 @@ def join_parts(parts: Sequence[SegmentPart[T]]) -> SegmentPart[T]:
         renumbered.append((part.segment.postings, new_rows))
     alive = list(zip(parts, rows_of_parts, strict=True))
     matrix = np.concatenate(
-        [p.segment.matrix if p.dead is None else p.segment.matrix[rows] for p, rows in alive]
+        [
+            p.segment.vectors.whole() if p.dead is None else p.segment.vectors.at(rows)
+            for p, rows in alive
+        ]
     )
-    searched = Searched(matrix, join_postings(renumbered))
+    searched = Searched(Vectors(matrix), join_postings(renumbered))
     joined = _part(
         [record for part in parts for record in part],
         np.concatenate([p.segment.lengths[rows] for p, rows in alive]),
@@ -245,17 +246,18 @@ def weave_parts(first: SegmentPart[T], second: SegmentPart[T]) -> SegmentPart[T]
 
     @cache  # two threads may both make it: it is the same
     def searched() -> Searched:
-        # One gather: to fault in fresh memory costs far more than to fill it.
-        source = np.zeros(len(order), np.int64)
-        source[places[0]] = rows[0]
-        matrix = segments[0].matrix[source]
-        matrix[places[1]] = segments[1].matrix[rows[1]]
+        vectors = weave_vectors(
+            *(
+                (segment.vectors, taken, at)
+                for (segment, taken), at in zip(both, places, strict=True)
+            )
+        )
         renumbered = []
         for (segment, taken), mine in zip(both, places, strict=True):
             new_rows = np.full(len(segment.records), -1, np.int32)
             new_rows[taken] = mine
             renumbered.append((segment.postings, new_rows))
-        return Searched(matrix, _rising(join_postings(renumbered), len(order)))
+        return Searched(vectors, weave_postings(*renumbered, n_rows=len(order)))
 
     lengths = np.concatenate([segment.lengths[taken] for segment, taken in both])
     in_order = [records[at] for at in order.tolist()]
@@ -269,18 +271,6 @@ def weave_parts(first: SegmentPart[T], second: SegmentPart[T]) -> SegmentPart[T]
         ]
         woven.segment.labels[attribute] = SharedTexts(texts, np.concatenate(codes)[order])
     return woven
-
-
-def _rising(postings: Postings, n_rows: int) -> Postings:
-    """The same postings, the rows of each term in rising order."""
-    terms = np.repeat(np.arange(len(postings.starts) - 1), np.diff(postings.starts))
-    order = np.argsort(terms * max(n_rows, 1) + postings.rows, kind="stable")
-    return replace(
-        postings,
-        rows=postings.rows[order],
-        counts=postings.counts[order],
-        lengths=postings.lengths[order],
-    )
 
 
 def _part(
@@ -327,24 +317,7 @@ def join_postings(parts: Sequence[tuple[Postings, np.ndarray]]) -> Postings:
     left out too.
     """
     vocabulary: dict[str, int] = {}
-    kept = []
-    for postings, new_rows in parts:
-        rows = new_rows[postings.rows]
-        keep = rows >= 0
-        sizes = np.zeros(0, np.int64)
-        if keep.size:  # no block is empty, as `reduceat` demands
-            sizes = np.add.reduceat(keep, postings.starts[:-1], dtype=np.int64)
-        numbers = np.fromiter(
-            (
-                vocabulary.setdefault(term, len(vocabulary)) if size else -1
-                for term, size in zip(postings.vocabulary, sizes.tolist(), strict=True)
-            ),
-            np.int64,
-            len(sizes),
-        )
-        present = numbers >= 0
-        kept.append((postings, rows, keep, numbers[present], sizes[present]))
-
+    kept = [(postings, *_renumbered(postings, rows, vocabulary)) for postings, rows in parts]
     totals = np.zeros(len(vocabulary), np.int64)
     for _, _, _, numbers, sizes in kept:
         totals[numbers] += sizes
@@ -362,5 +335,59 @@ def join_postings(parts: Sequence[tuple[Postings, np.ndarray]]) -> Postings:
     return Postings(vocabulary, starts, *joined)
 
 
+def weave_postings(
+    first: tuple[Postings, np.ndarray], second: tuple[Postings, np.ndarray], *, n_rows: int
+) -> Postings:
+    """The postings of two segments whose rows stand among each other, as one.
+
+    As in `join_postings`, but that the new numbers, all below `n_rows`, rise over the rows of each
+    of the two. It costs one pass over those of the first, and a sort of those of the second.
+    """
+    vocabulary: dict[str, int] = {}
+    keys, columns, blocks = [], [], []
+    for postings, new_rows in (first, second):
+        rows, keep, numbers, sizes = _renumbered(postings, new_rows, vocabulary)
+        rows = rows[keep]
+        keys.append(np.repeat(numbers, sizes) * max(n_rows, 1) + rows)
+        columns.append((rows, postings.counts[keep], postings.lengths[keep]))
+        blocks.append((numbers, sizes))
+    order = np.argsort(keys[1], kind="stable")
+    # The first one's terms were numbered in their order, so its keys rise already.
+    places = np.searchsorted(keys[0], keys[1][order]) + np.arange(len(order))
+    others = np.ones(len(keys[0]) + len(order), bool)
+    others[places] = False
+    woven = [np.empty(len(others), np.int32) for _ in range(3)]
+    for target, mine, more in zip(woven, *columns, strict=True):
+        target[others] = mine
+        target[places] = more[order]
+    totals = np.zeros(len(vocabulary), np.int64)
+    for numbers, sizes in blocks:
+        totals[numbers] += sizes
+    return Postings(vocabulary, _starts(totals), *woven)
+
+
+def _renumbered(
+    postings: Postings, new_rows: np.ndarray, vocabulary: dict[str, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of postings whose rows get new numbers, -1 for none: the new rows, which stay, and of each
+    term that keeps any its number in the vocabulary, where it is put, and how many it keeps."""
+    rows = new_rows[postings.rows]
+    keep = rows >= 0
+    sizes = np.diff(postings.starts)
+    gone = np.searchsorted(postings.starts, np.flatnonzero(~keep), "right") - 1
+    sizes = sizes - np.bincount(gone, minlength=len(sizes))
+    numbers = np.fromiter(
+        (
+            vocabulary.setdefault(term, len(vocabulary)) if size else -1
+            for term, size in zip(postings.vocabulary, sizes.tolist(), strict=True)
+        ),
+        np.int64,
+        len(sizes),
+    )
+    present = numbers >= 0
+    return rows, keep, numbers[present], sizes[present]
+
+
 def _starts(sizes: np.ndarray) -> np.ndarray:
+    """Where blocks of these sizes begin, and where the last one ends."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

@@ -332,7 +332,8 @@ def journal_url(settings: MemorySettings) -> str | URL:
         return settings.journal_url
     folder = Path(settings.path).expanduser().resolve()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        # What people said is for whoever runs this, not for all users of the machine.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except FileExistsError:
         raise BadInput(
             f"The memory path {folder} is a file, but a memory is a directory: choose another path."

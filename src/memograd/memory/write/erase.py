@@ -10,7 +10,7 @@ Invariant: afterwards no file of the memory holds the purged text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memograd.errors import BadInput
@@ -21,7 +21,7 @@ from memograd.memory.records.turns import RawTurn
 from memograd.memory.state.store import MemoryStore
 from memograd.memory.text_caches import drop_texts
 from memograd.memory.write.compaction import stands_for
-from memograd.memory.write.told import repeats
+from memograd.memory.write.told import repeats, speaks_of
 
 REASON = "purged on request"
 ITEM_EVENTS = (EventKind.ADD, EventKind.UPDATE, EventKind.DELETE)
@@ -116,8 +116,9 @@ def _behind(told: Sequence[Event], items: set[str]) -> tuple[set[str], set[str]]
     """The raw turns that are part of the items' histories, and the events that declined facts.
 
     A turn belongs to an item when the item came from it, was changed or taken back by it, or was
-    the reason to decline a fact of it, and when an assistant said there what the item says or once
-    said; and whatever was declined of such a turn goes with it.
+    the reason to decline a fact of it, when an assistant said there what the item says or once
+    said, and when an assistant answered such a turn there with words of the item; and whatever was
+    declined of such a turn goes with it.
     """
     whole = [event for event in told if _whole(event)]
     heard = [event for event in whole if event.kind is EventKind.TURN]
@@ -137,12 +138,24 @@ def _behind(told: Sequence[Event], items: set[str]) -> tuple[set[str], set[str]]
         for content in (event.before, event.after)
         if content
     }
+    said = [(event.scope, _turn(event.after)) for event in heard if event.after]
+    turns |= {turn.id for _, turn in said if any(repeats(turn, one) for one in versions.values())}
     turns |= {
-        event.subject
-        for event in heard
-        if event.after and any(repeats(_turn(event.after), one) for one in versions.values())
+        turn.id
+        for turn in _answers_to(turns, said)
+        if any(speaks_of(turn, one) for one in versions.values())
     }
     return turns, {event.subject for event in declined if not turns.isdisjoint(_sources(event))}
+
+
+def _answers_to(turns: set[str], said: Sequence[tuple[Scope, RawTurn]]) -> Iterator[RawTurn]:
+    """What an assistant said right behind these turns, in the same conversation."""
+    behind: dict[tuple[Scope, int], bool] = {}
+    for scope, turn in said:
+        if turn.said_as != "assistant":
+            behind[scope, turn.session] = turn.id in turns
+        elif behind.get((scope, turn.session)):
+            yield turn
 
 
 def _turn(contents: Mapping[str, Any]) -> RawTurn:

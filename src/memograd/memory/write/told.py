@@ -201,6 +201,15 @@ def repeats(turn: RawTurn, item: MemoryItem) -> bool:
     return any(_says(sentence, _words(sentence), item) for sentence in split_sentences(turn.text))
 
 
+def speaks_of(turn: RawTurn, item: MemoryItem) -> bool:
+    """Whether an assistant says a word or a number of the item, or two of its Chinese characters:
+    in the answer to what told of it, that may be the very thing."""
+    if turn.said_as != "assistant":
+        return False
+    shared = words_of(item) & _words(turn.text)
+    return len(shared) > 1 or any(one.isascii() for one in shared)
+
+
 def words_of(item: MemoryItem) -> frozenset[str]:
     """The beginnings of the words, the numbers and the characters that whoever says it must say."""
     return _said(item)

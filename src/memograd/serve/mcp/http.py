@@ -86,7 +86,7 @@ class _Endpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; raises `Refused` before anything is sent."""
         request = Request(scope)
-        known = await self._served.identify(request.headers, request.method)
+        known = await self._served.identify(request)
         identity = within_owner(known, request.headers)
         scope[_IDENTITY] = identity
         token = AccessToken(token="", client_id=identity.key_id, scopes=[], subject=identity.owner)
@@ -142,7 +142,7 @@ class _Endpoint:
         task = asyncio.ensure_future(answering)
         try:
             while not (await asyncio.wait([task], timeout=KNOWN_SECONDS))[0]:
-                await self._served.check_known(request.headers, request.method)
+                await self._served.known(request)
         except (Refused, MemogradError):
             pass  # its end, or nobody can say whether it has ended
         finally:

@@ -7,19 +7,23 @@ Without a configured chat model nothing answers, and the rest is the same: the m
 from, and what a model would have been shown stands on the left. The manager is watched, so that the
 page can say how sure it was of each operation, which the journal does not keep. Invariants: a
 message that fails leaves no trace, as in `AssistantConversation`; the decisions are the manager's
-own.
+own; messages that wait for a model, or for the one before them, leave the threads of all other
+calls alone.
 """
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import anyio
+from anyio.to_thread import run_sync
 from fastapi import APIRouter, Form
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
@@ -53,6 +57,9 @@ logger = logging.getLogger(__name__)
 
 MOST_TALKS: Final = 256
 MOST_TEXT: Final = 20_000
+THREADS: Final = 16
+"""In which messages are answered, all talks together. A model may take minutes, and the routes have
+40 threads for everything."""
 
 routes = APIRouter()
 
@@ -64,7 +71,7 @@ class Talk:
     memory: Memory
     decisions: NotedDecisions
     conversation: AssistantConversation | None
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class OpenTalks:
@@ -75,6 +82,7 @@ class OpenTalks:
         self._chat = chat
         self._talks: OrderedDict[tuple[str, str], Talk] = OrderedDict()
         self._lock = threading.Lock()
+        self.threads = anyio.CapacityLimiter(THREADS)
 
     def chat_model(self, memory: Memory) -> ChatModel | None:
         """What answers; None where nothing is configured."""
@@ -116,28 +124,44 @@ def say(view: Viewing, user: Annotated[str, Form()], text: Annotated[str, Form()
     check_unicode(text, "the message")
     if not text.strip() or len(text) > MOST_TEXT:
         raise PageRefused(view.say("chat.empty", most=MOST_TEXT))
-    talk = _talks(view).of(memory.identity.key_id, user, view.served.memory)
+    talks = _talks(view)
+    talk = talks.of(memory.identity.key_id, user, view.served.memory)
     headers = {"X-Accel-Buffering": "no"}
-    parts = _parts(view, memory, talk, user, text)
+    parts = _parts(view, memory, talk, user, text, talks.threads)
     return StreamingResponse(parts, media_type="text/event-stream", headers=headers)
 
 
-def _parts(view: View, memory: PageMemory, talk: Talk, user: str, text: str) -> Iterator[str]:
+async def _parts(
+    view: View,
+    memory: PageMemory,
+    talk: Talk,
+    user: str,
+    text: str,
+    threads: anyio.CapacityLimiter,
+) -> AsyncIterator[str]:
     """The answer to a message, as server-sent events of HTML.
 
-    The talk is locked between two parts and never while one is sent: whoever hangs up leaves this
-    where it stands, and nobody would let go of the lock.
+    The talk is held between two parts and never while one is sent: whoever hangs up leaves this
+    where it stands, and nobody would let go of the talk.
     """
-    try:
+
+    def recall() -> str:
         recalled = memory.context(text, ids={"user_id": user})
-        yield _event(view, "said", text=text, recalled=_recalled(recalled))
-        with talk.lock:
-            talk.decisions.begin()
-            operations, answer = memory.told(text, user, talk.memory, talk.conversation)
-            rows = [
-                (operation_result(event), talk.decisions.probability(event)) for event in operations
-            ]
-        yield _event(view, "answered", answer=answer, operations=rows)
+        return _event(view, "said", text=text, recalled=_recalled(recalled))
+
+    def answer() -> str:
+        talk.decisions.begin()
+        operations, answer = memory.told(text, user, talk.memory, talk.conversation)
+        rows = [
+            (operation_result(event), talk.decisions.probability(event)) for event in operations
+        ]
+        return _event(view, "answered", answer=answer, operations=rows)
+
+    try:
+        yield await run_sync(recall)
+        async with talk.turn:
+            answered = await run_sync(answer, limiter=threads)
+        yield answered
     except MemogradError as error:
         yield _event(view, "failed", sentence=_said(view, error))
 

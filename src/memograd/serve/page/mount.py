@@ -23,6 +23,7 @@ from fastapi.responses import RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 
 from memograd.errors import BadInput, MemogradError
 from memograd.serve.identity import Identity
@@ -84,7 +85,8 @@ def _explain_errors(page: FastAPI, served: Served) -> None:
     def view(request: Request) -> View:
         identity: Identity | None
         try:
-            identity = served.identities.at_once(request.headers, "GET")
+            # A change that was refused is told to who is signed in.
+            identity = served.known_at_once(HTTPConnection({**request.scope, "method": "GET"}))
         except Refused:
             identity = None
         return View(request, served, identity)

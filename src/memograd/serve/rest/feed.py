@@ -62,7 +62,7 @@ def routes(served: Served) -> APIRouter:
         last_event_id: Annotated[str | None, Header(max_length=20)] = None,
     ) -> Response:
         """Operations as they happen, as server-sent events; from now on unless `after` is given."""
-        identity = await served.identify(request.headers, request.method)
+        identity = await served.identify(request)
         check_address(request)
         memory = served.memory_of(identity, via="rest")
         seen = last_event_id or ""
@@ -71,7 +71,7 @@ def routes(served: Served) -> APIRouter:
             place = await asyncio.to_thread(memory.last_operation)
         else:
             await asyncio.to_thread(memory.last_operation)  # may it read at all?
-        known = partial(served.check_known, request.headers, "GET")
+        known = partial(served.known, request)
         return _Held(served, identity, _events(served, memory, place, known))
 
     return api
@@ -93,7 +93,7 @@ class _Held(StreamingResponse):
 
 
 async def _events(
-    served: Served, memory: OwnedMemory, place: int, check_known: Callable[[], Awaitable[None]]
+    served: Served, memory: OwnedMemory, place: int, check_known: Callable[[], Awaitable[Identity]]
 ) -> AsyncIterator[str]:
     """The events behind a place, for as long as somebody reads, the key opens and the server runs.
 
