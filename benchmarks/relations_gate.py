@@ -50,7 +50,7 @@ from memograd.tasks.relations.lives import fitted_crowded, told_lives
 from memograd.tasks.relations.requests import fitted_requests, told_requests
 from memograd.tasks.relations.rows import WrittenTurn, read_dialogues
 
-FEW_OF = "ar"  # of the batches of chat, the one that a few items are learnt from
+FEW_OF = ("am", "ar", "aw")  # of the batches of chat, those that a few items are learnt from
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 
 
@@ -119,8 +119,7 @@ def main() -> None:
     went_on = [name for name in split["continued_with"] if name.startswith("dialogues/")]
     learnt_of = split["train"] + went_on
     worth_of = split["worth_of"] + split["requests_of"]
-    few_of = split["chosen_by"] + split["few_of"]
-    few_of += [name for name in split["worth_of"] if name[-2:] == FEW_OF]
+    few_of = split["chosen_by"] + [name for name in split["worth_of"] if name[-2:] in FEW_OF]
     if arguments.only:
         if gate is None:
             parser.error(

@@ -74,28 +74,6 @@ def test_the_bound_lets_pass_what_is_closed_and_it_lies_in_the_gate(tmp_path: Pa
     assert (again.few.weight == few.weight).all()
 
 
-def test_of_a_life_its_last_message_is_looked_at_beside_its_own_items(tmp_path: Path) -> None:
-    told = [*MOVED["t"][:1], ["u", "I drive a Honda", [["f2", "I drive a Honda", "x"]]]]
-    sold = ["u", "Sold the Honda", [], [["f2", "end"]]]
-    file = written(tmp_path / "en-x.jsonl", [{"k": "life", "t": [*told, sold]}, DOG])
-    own = [one for one in told_few(load_relation_model(), file) if one.dialogue.endswith(":1")]
-    assert {one.text for one in own} == {"Sold the Honda"} and own[0].closed.any()
-    assert not any(one.stranger for one in own)
-
-
-def test_how_many_items_lie_near_says_nothing() -> None:
-    draw = np.random.default_rng(0)
-    rows = draw.normal(size=(300, len(EVIDENCE))).astype(np.float32)
-    closed = rows[:, 0] > 0
-    rows[:, EVIDENCE.index("items")] = 1 + 2 * closed  # it tells all, of who wrote these
-    found = [
-        Looked(f"d:{n}", "", rows[n : n + 1], closed[n : n + 1], stranger=False) for n in range(300)
-    ]
-    few = fitted_few(found)
-    assert few.weight[EVIDENCE.index("items")] == 0
-    assert few.weight[0] == max(few.weight)
-
-
 def test_dialogues_in_which_nothing_ends_teach_nothing(tmp_path: Path) -> None:
     file = written(tmp_path / "en-x.jsonl", [DOG, CHAT])
     with pytest.raises(BadInput, match="closes an item, so nothing can be learnt"):
@@ -113,12 +91,6 @@ def test_dialogues_in_which_nothing_ends_teach_nothing(tmp_path: Path) -> None:
         (("My flight is on 14 June at 6am.", "I'm vegetarian."), "ahem"),
         (("我养了一只狗叫旺财", "我在银行上班"), "笑死"),
         (("我吃素", "我开本田"), "好吧"),
-        # Ends, sales and moves of another matter.
-        (("I live in Leeds.", "I work nights as a porter."), "Sold my old amp, a lad gave me 60"),
-        (("We have two horses.", "I go to Mass on Sundays."), "the plumber finally came, £240!"),
-        (("I drive a Yaris.", "My weigh-in is on Tuesdays."), "They've stopped the brown bins"),
-        (("我在县医院当药剂师", "我对虾过敏"), "窗帘退了，颜色跟图上不一样"),
-        (("我家用的是移动的宽带", "我养蜂，四十箱"), "村口那棵老槐树砍了拉走了"),
     ],
 )
 def test_what_speaks_of_nothing_closes_nothing(
