@@ -173,7 +173,7 @@ def test_files_without_a_life_are_refused(tmp_path: Path) -> None:
 def test_lives_are_trained_on_or_measured_on_and_never_dropped_in_silence(lives: Path) -> None:
     other = lives.with_name("en-other.jsonl")
     other.write_text(lives.read_text(encoding="utf-8"), encoding="utf-8")
-    with pytest.raises(BadInput, match="named by data or lives, and by eval_data"):
+    with pytest.raises(BadInput, match="named by data, lives or met, and by eval_data"):
         make_job(RelationsConfig(data=[other], lives=[lives], eval_data=[lives]), None)
     with pytest.raises(BadInput, match="lives have none: leave out lives"):
         make_job(RelationsConfig(algorithm="grpo", data=[other], lives=[lives]), None)
