@@ -86,7 +86,7 @@ def main() -> None:
                 for number, case in json_lines(path, "dialogues"):
                     kind, found = after(memory, case, f"{number}")
                     counts.setdefault(kind, Counter())["messages"] += 1
-                    counts[kind] += found
+                    counts[kind].update(found)
             line = {"bench": "twins", "batch": path.stem, "way": way, **counts}
             print(json.dumps(line), flush=True)
 
