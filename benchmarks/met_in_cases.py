@@ -72,7 +72,9 @@ def row_of(case: Case, met: dict[str, Any]) -> tuple[dict[str, Any], bool] | Non
         wanted += case.get(everywhere, [])
         return any(re.search(one, text, re.I) for one in wanted)
 
-    closing, items, relations, wrong = CLOSING.get(case["kind"]), [], [], False
+    closing, wrong = CLOSING.get(case["kind"]), False
+    items: list[str] = []
+    relations: list[str] = []
     for text, sure, current in met["items"]:
         if not current:
             continue

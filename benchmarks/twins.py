@@ -87,7 +87,7 @@ def main() -> None:
                     kind, found = after(memory, case, f"{number}")
                     counts.setdefault(kind, Counter())["messages"] += 1
                     counts[kind].update(found)
-            line = {"bench": "twins", "batch": path.stem, "way": way, **counts}
+            line: dict[str, Any] = {"bench": "twins", "batch": path.stem, "way": way, **counts}
             print(json.dumps(line), flush=True)
 
 
