@@ -207,7 +207,9 @@ def test_written_messages_beside_items_become_rows(tmp_path: Path) -> None:
     [turn] = read_met(file)
     assert turn.met and turn.before == [("user", "I drive a Honda")]
     assert [fact.item for fact in turn.items] == line["items"]
-    for wrong in ({"relations": ["end"]}, {"relations": ["end", "eats"]}, {"items": []}):
+    broken: list[dict[str, Any]]
+    broken = [{"relations": ["end"]}, {"relations": ["end", "eats"]}, {"items": []}]
+    for wrong in broken:
         file.write_text(json.dumps(line) + "\n" + json.dumps(line | wrong) + "\n", "utf-8")
         with pytest.raises(BadInput, match=r"Line 2 of .*met\.jsonl is no message beside items"):
             read_met(file)
