@@ -347,7 +347,8 @@ class Examples:
         ]
 
     def _is_absent(self, rng: random.Random) -> bool:
-        """Whether a message that closes something meets only what it does not speak of."""
+        """Whether a message that closes something meets only what it does not speak of. Nothing is
+        drawn where none shall, so other settings give the rows that they gave before."""
         return bool(self._config.absent) and rng.random() < self._config.absent
 
     def foreign(self, said: WrittenTurn, most: int, rng: random.Random) -> Iterator[WrittenFact]:
