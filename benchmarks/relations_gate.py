@@ -30,6 +30,7 @@ from pathlib import Path
 from memograd.data import Conversation, load_any
 from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_gate
 from memograd.memory.relations.model import SHIPPED, RelationModel
+from memograd.memory.relations.second import read_second, second_file
 from memograd.memory.relations.values import read_pointer, values_file
 from memograd.memory.relations.weights import Weights, read_weights
 from memograd.tasks.relations.few import fitted_few, told_few
@@ -50,7 +51,6 @@ from memograd.tasks.relations.lives import fitted_crowded, told_lives
 from memograd.tasks.relations.requests import fitted_requests, told_requests
 from memograd.tasks.relations.rows import WrittenTurn, read_dialogues
 
-FEW_OF = ("am", "ar", "aw")  # of the batches of chat, those that a few items are learnt from
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 
 
@@ -70,7 +70,11 @@ def plainly_weighing(path: Path) -> RelationModel:
     gate = read_gate(gate_file(path), weights)
     if gate is not None:
         gate = replace(gate, crowded=None, requests=None, few=None)
-    return RelationModel(weights, gate, read_pointer(values_file(path), weights))
+    pointer, second = (
+        read_pointer(values_file(path), weights),
+        read_second(second_file(path), weights),
+    )
+    return RelationModel(weights, gate, pointer, second)
 
 
 def crowded(weights: Path, names: list[str]) -> Linear:
@@ -119,7 +123,7 @@ def main() -> None:
     went_on = [name for name in split["continued_with"] if name.startswith("dialogues/")]
     learnt_of = split["train"] + went_on
     worth_of = split["worth_of"] + split["requests_of"]
-    few_of = split["chosen_by"] + [name for name in split["worth_of"] if name[-2:] in FEW_OF]
+    few_of = split["few_of"]
     if arguments.only:
         if gate is None:
             parser.error(

@@ -1,11 +1,12 @@
-"""How surely a message closes one of many items.
+"""What is known of an item that a message may close, and how surely it closes one of many.
 
 Among the memories of months some item always looks closed. In a row of twelve the model gives the
 right one 0.6 and, when nothing is closed, a bystander as much. So the few that stand out are read
 again alone, with what came before the message and without it, and sentence by sentence; and all
 that is known of them (by how much they stand out, whether the model points at another value, which
-words both share) is weighed by one linear function. It is fitted to written lives that the model
-has not read (`tasks/relations/lives.py`).
+words both share, what the second reading says, `memory/relations/second.py`) is weighed by one
+linear function. It is fitted to written lives that the model has not read
+(`tasks/relations/lives.py`).
 
 Most of those that stand out are bystanders, and after two or three readings no other one could
 make more of them: where the function stays below what anything is done from, whatever is still to
@@ -48,8 +49,15 @@ EVIDENCE: Final = (
     "sentence",
 )  # fmt: skip
 """What is known of an item, in the order of the function's weights."""
+SECOND: Final = ("second", "second_alone")
+"""What a model with a second reading knows beside it: among the others, and of the item alone."""
 _IN_ROW: Final = ("unrelated", "comment", "beside", "correct", "end")
 _ALONE: Final = ("unrelated", "same", "detail", "comment", "beside", "correct", "end")
+
+
+def known_to(model: RelationModel) -> tuple[str, ...]:
+    """The names of what this model knows of an item."""
+    return (*EVIDENCE, *SECOND) if model.reads_twice else EVIDENCE
 
 
 def stand_out(closing: np.ndarray) -> list[int]:
@@ -66,7 +74,7 @@ def evidence(
     found: np.ndarray,
     places: Sequence[int],
 ) -> np.ndarray:
-    """float32 `[places, EVIDENCE]`: what is known of each of these items.
+    """float32 `[places, known_to(model)]`: what is known of each of these items.
 
     found: `[items, RELATIONS]`, the probabilities of the row.
     """
@@ -108,7 +116,7 @@ def weighed(
     return at_most()
 
 
-_ROUNDING: Final = 1e-3  # far more than float32 loses in a sum of 35 numbers
+_ROUNDING: Final = 1e-3  # far more than float32 loses in a sum of 37 numbers
 
 
 class _Readings:
@@ -133,9 +141,12 @@ class _Readings:
         self._closing = found[:, self._closes].sum(1)
         self._texts = {n: present(items[n].text) for n in places}
         self._surest: dict[int, float] | None = None
+        self._again: np.ndarray | None = None
+        self._names = known_to(model)
         alone = {n: self._relate(heard.before, n) for n in places}
         self._known = {n: self._begun(n, alone) for n in places}
         self.further: tuple[Callable[[int], None], ...] = (
+            *((self._read_again,) if model.reads_twice else ()),
             self._read_points,
             self._read_sentences,
             self._read_parts,
@@ -143,9 +154,9 @@ class _Readings:
         )
 
     def rows(self) -> np.ndarray:
-        """float32 `[places, EVIDENCE]`; NaN where nothing was read."""
-        rows = [[self._known[n].get(name, np.nan) for name in EVIDENCE] for n in self._places]
-        return np.array(rows, dtype=np.float32).reshape(len(rows), len(EVIDENCE))
+        """float32 `[places, known_to(model)]`; NaN where nothing was read."""
+        rows = [[self._known[n].get(name, np.nan) for name in self._names] for n in self._places]
+        return np.array(rows, dtype=np.float32).reshape(len(rows), len(self._names))
 
     def _begun(self, n: int, alone: Mapping[int, np.ndarray]) -> dict[str, float]:
         item, text, heard = self._items[n], self._texts[n], self._heard
@@ -181,6 +192,14 @@ class _Readings:
         if len(parts_of(text)) < 2:
             known["part"] = known["alone"]
         return known
+
+    def _read_again(self, n: int) -> None:
+        said, before = self._heard.turn.text, self._heard.before
+        if self._again is None:  # in the rows of the first reading
+            every = [present(item.text) for item in self._items]
+            self._again = self._model.closes(said, before, every)
+        [alone] = self._model.closes(said, before, [self._texts[n]])
+        self._known[n] |= {"second": float(self._again[n]), "second_alone": float(alone)}
 
     def _read_points(self, n: int) -> None:
         value = pointed_at(self._model, self._heard, self._texts[n])

@@ -27,7 +27,7 @@ from memograd.memory.manager.by_words import (
     says_already,
     touches_by_words,
 )
-from memograd.memory.manager.crowded import EVIDENCE, bound, evidence, stand_out, weighed
+from memograd.memory.manager.crowded import bound, evidence, known_to, stand_out, weighed
 from memograd.memory.manager.cues import (
     ADDS,
     ADDS_SURELY,
@@ -89,9 +89,9 @@ class RelationManager(Rewriter):
         """Raises BadInput where the model weighs other evidence than is known here."""
         super().__init__(model, thresholds=thresholds)
         weighing = (
-            (model.crowded, EVIDENCE, "crowded"),
+            (model.crowded, known_to(model), "crowded"),
             (model.requests, REQUEST_EVIDENCE, "requests"),
-            (model.few, EVIDENCE, "few"),
+            (model.few, known_to(model), "few"),
         )
         for weighs, known, name in weighing:
             if weighs is not None and len(weighs.weight) != len(known):

@@ -30,9 +30,12 @@ ROWS_KEPT: Final = 16  # behind each graph, of half a megabyte at most
 class Encoder:
     """Thread-safe. Computes on the core of the caller only."""
 
-    def __init__(self, weights: Weights, builder: RowBuilder) -> None:
-        self._weights, self._builder = weights, builder
-        self._sessions, self._process = _start(weights), os.getpid()
+    def __init__(
+        self, weights: Weights, builder: RowBuilder, second: Weights | None = None
+    ) -> None:
+        self._weights, self._builder, self._second = weights, builder, second
+        self._graphs = len(_layers(weights))
+        self._sessions, self._process = _start(weights, second), os.getpid()
         # A message's clauses are asked about behind its sentences, in the very same row.
         self._behind = [
             lru_cache(maxsize=ROWS_KEPT)(partial(self._run, number))
@@ -45,7 +48,11 @@ class Encoder:
 
     def encode(self, row: RelationRow) -> np.ndarray:
         """float32 `[tokens, hidden]`: behind the last graph."""
-        return self._behind[-1](*_key(row))
+        return self._behind[self._graphs - 1](*_key(row))
+
+    def encode_again(self, row: RelationRow) -> np.ndarray:
+        """The same behind the layers of the second reading, which must be there."""
+        return self._behind[self._graphs](*_key(row))
 
     def behind_each(self, row: RelationRow, graphs: int) -> list[np.ndarray]:
         """The same behind each of the first graphs."""
@@ -57,12 +64,14 @@ class Encoder:
             kept.cache_clear()
 
     def _run(self, number: int, tokens: tuple[int, ...], parts: tuple[int, ...]) -> np.ndarray:
-        """float32 `[tokens, hidden]`: behind this graph; behind the last one zeros for what came
-        before the message."""
+        """float32 `[tokens, hidden]`: behind this graph; behind the last one, and behind that of
+        the second reading, which begins where the last one does, zeros for what came before the
+        message."""
         import numpy as np
 
+        last = self._graphs - 1
         if number:
-            inputs = {"entered": self._behind[number - 1](tokens, parts)}
+            inputs = {"entered": self._behind[min(number, last) - 1](tokens, parts)}
         else:
             vectors = self._weights.vectors
             embedded = self._builder.words(tokens)
@@ -70,7 +79,7 @@ class Encoder:
             embedded += vectors["embeddings.parts"][list(parts)]
             inputs = {"entered": embedded}
         first = 0
-        if skips_first(self._weights, _layers(self._weights)[number]):
+        if skips_first(self._weights, _layers(self._weights)[min(number, last)]):
             first = parts.count(BEFORE)
             inputs["first"] = np.array([first])
         behind: np.ndarray = self._own_sessions()[number].run(None, inputs)[0]
@@ -84,7 +93,7 @@ class Encoder:
         """
         if self._process != os.getpid():
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._sessions))
-            self._sessions, self._process = _start(self._weights), os.getpid()
+            self._sessions, self._process = _start(self._weights, self._second), os.getpid()
         return self._sessions
 
 
@@ -92,13 +101,13 @@ def _key(row: RelationRow) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(row.tokens), tuple(row.parts)
 
 
-def _start(weights: Weights) -> list[Any]:
-    """A session for each graph."""
+def _start(weights: Weights, second: Weights | None) -> list[Any]:
+    """A session for each graph, that of the second reading last."""
     signed = adds_signed_bytes_exactly()
-    return [
-        start_session(build_graph(weights, layers, signed_weights=signed))
-        for layers in _layers(weights)
-    ]
+    graphs = [(weights, layers) for layers in _layers(weights)]
+    if second is not None:
+        graphs.append((second, graphs[-1][1]))
+    return [start_session(build_graph(of, layers, signed_weights=signed)) for of, layers in graphs]
 
 
 def _layers(weights: Weights) -> list[range]:

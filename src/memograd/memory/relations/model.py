@@ -36,17 +36,18 @@ from memograd.memory.relations.gate import (
     read_gate,
     worth_evidence,
 )
+from memograd.memory.relations.heads import beside, said, softmax, through
 from memograd.memory.relations.plain_words import plainly
 from memograd.memory.relations.rows import (
     BEFORE,
     ITEM_TOKENS,
     ITEMS_A_ROW,
-    MESSAGE,
     MESSAGE_TOKENS,
     RelationRow,
     RowBuilder,
     Span,
 )
+from memograd.memory.relations.second import MOST, closing_odds, read_second, second_file
 from memograd.memory.relations.values import (
     DEPTHS,
     OtherValue,
@@ -83,7 +84,11 @@ class RelationModel:
     """Thread-safe. Computes on the core of the caller only."""
 
     def __init__(
-        self, weights: Weights, gate: Gate | None = None, pointer: ValuePointer | None = None
+        self,
+        weights: Weights,
+        gate: Gate | None = None,
+        pointer: ValuePointer | None = None,
+        second: Weights | None = None,
     ) -> None:
         for package in _PACKAGES:
             if importlib.util.find_spec(package) is None:
@@ -91,9 +96,9 @@ class RelationModel:
                     f"The relation model needs the Python package {package}, which is missing: run"
                     f" pip install {package}."
                 )
-        self._weights, self._gate, self._pointer = weights, gate, pointer
+        self._weights, self._gate, self._pointer, self._second = weights, gate, pointer, second
         self._builder = RowBuilder(read_e5())
-        self._encoder = Encoder(weights, self._builder)
+        self._encoder = Encoder(weights, self._builder, second)
         self._read = lru_cache(maxsize=TEXTS_KEPT)(_as_read)
         hold(self)
 
@@ -111,6 +116,11 @@ class RelationModel:
     def points(self) -> bool:
         """Whether it has a pointer, so that `other_value` finds any."""
         return self._pointer is not None
+
+    @property
+    def reads_twice(self) -> bool:
+        """Whether it has a second reading, so that `closes` can be asked."""
+        return self._second is not None
 
     @property
     def crowded(self) -> Linear | None:
@@ -151,10 +161,38 @@ class RelationModel:
                 part = ready[start : start + ITEMS_A_ROW]
                 row = self._builder.row(window.text, role=role, before=before, items=part)
                 logits = self._logits(row, row.items, "relations")
-                now = _softmax(logits / self.about.relation_temperature)
+                now = softmax(logits / self.about.relation_temperature)
                 best = found[start : start + len(part)]
                 more = now[:, 0] <= best[:, 0]
                 best[more] = now[more]
+        return found
+
+    def closes(
+        self, message: str, before: Sequence[tuple[str, str]], items: Sequence[str]
+    ) -> np.ndarray:
+        """float32 `[items]`: the log-odds that a user's message closes each, by the second reading
+        alone; of a long message those of the part that closes it most.
+
+        Where `relate` was asked the same just before, only the last layers are computed.
+        """
+        import numpy as np
+
+        if self._second is None:
+            raise BadInput(
+                "This relation model has no second reading: train one with"
+                " benchmarks/relation_second.py."
+            )
+        message, before = self._read(message), [(who, normalised(text)) for who, text in before]
+        ready = [normalised(item) for item in items]
+        found = np.full(len(items), -MOST, dtype=np.float32)
+        for window in self._builder.windows(message):
+            for start in range(0, len(ready), ITEMS_A_ROW):
+                part = ready[start : start + ITEMS_A_ROW]
+                row = self._builder.row(window.text, role="user", before=before, items=part)
+                both = beside(row, row.items, self._encoder.encode_again(row))
+                odds = closing_odds(through(both, "relations", self._second))
+                best = found[start : start + len(part)]
+                best[:] = np.maximum(best, odds)
         return found
 
     def worth(
@@ -232,7 +270,7 @@ class RelationModel:
         spans = [place for place in places if place is not None]
         for window in reversed(self._builder.windows(message, spans)):
             row = self._builder.row(window.text, role="user", before=before)
-            yield self._encoder.encode(row)[_said(row)].mean(axis=0)
+            yield self._encoder.encode(row)[said(row)].mean(axis=0)
 
     def likeness(self, value: str, others: Sequence[str]) -> list[float]:
         """Cosines of the mean word embeddings: whether two values are of one sort, at no cost."""
@@ -335,7 +373,7 @@ class RelationModel:
         ready = [self._read(segment) for segment in segments]
         found, order = [np.zeros((0, 2 * self.about.hidden), np.float32)], []
         for numbers, row in self._rows(message, before, ready, role):
-            found.append(_beside(row, row.segments, encode(row)))
+            found.append(beside(row, row.segments, encode(row)))
             order += numbers
         return order, np.concatenate(found)
 
@@ -366,7 +404,7 @@ class RelationModel:
 
         keeps = None if self._gate is None or role != "assistant" else self._gate.keeps
         if keeps is not None:
-            early = _beside(row, row.segments, self._encoder.begin(row))
+            early = beside(row, row.segments, self._encoder.begin(row))
             if not keeps.lets_in(early):
                 nothing = np.zeros((len(row.segments), len(WORTHS)), np.float32)
                 nothing[:, WORTHS.index("nothing")] = 1.0
@@ -383,21 +421,12 @@ class RelationModel:
 
     def _by_head(self, row: RelationRow) -> tuple[np.ndarray, np.ndarray]:
         """What the head of the worths reads of the segments, and what it says of them."""
-        both = _beside(row, row.segments, self._encoder.encode(row))
-        return both, _softmax(self._through(both, "worths") / self.about.worth_temperature)
+        both = beside(row, row.segments, self._encoder.encode(row))
+        return both, softmax(through(both, "worths", self._weights) / self.about.worth_temperature)
 
     def _logits(self, row: RelationRow, spans: Sequence[Span], head: str) -> np.ndarray:
         """float32 `[spans, labels]`: each span's mean beside the message's, through a head."""
-        return self._through(_beside(row, spans, self._encoder.encode(row)), head)
-
-    def _through(self, both: np.ndarray, head: str) -> np.ndarray:
-        """float32 `[n, labels]` of `[n, 2 hidden]`."""
-        import numpy as np
-
-        vectors = self._weights.vectors
-        inner = np.tanh(both @ vectors[f"{head}.inner.weight"].T + vectors[f"{head}.inner.bias"])
-        logits = inner @ vectors[f"{head}.outer.weight"].T + vectors[f"{head}.outer.bias"]
-        return np.asarray(logits)
+        return through(beside(row, spans, self._encoder.encode(row)), head, self._weights)
 
 
 @lru_cache(maxsize=2)
@@ -412,6 +441,7 @@ def load_relation_model(path: Path | str | None = None) -> RelationModel:
         weights,
         read_gate(gate_file(file), weights),
         read_pointer(values_file(file), weights),
+        read_second(second_file(file), weights),
     )
 
 
@@ -429,28 +459,7 @@ def _evidence(
     row: RelationRow, both: np.ndarray, worths: np.ndarray, before: Sequence[tuple[str, str]]
 ) -> np.ndarray:
     lengths = [end - start for start, end in row.segments]
-    return worth_evidence(both, worths, lengths, int(_said(row).sum()), _answers(before))
-
-
-def _said(row: RelationRow) -> np.ndarray:
-    """bool `[tokens]`: which are of the message."""
-    import numpy as np
-
-    said: np.ndarray = np.asarray(row.parts) == MESSAGE
-    return said
-
-
-def _beside(row: RelationRow, spans: Sequence[Span], encoded: np.ndarray) -> np.ndarray:
-    """float32 `[spans, 2 hidden]`: each span's mean beside the message's."""
-    import numpy as np
-
-    shares = np.zeros((len(spans) + 1, len(encoded)), np.float32)
-    for number, (start, end) in enumerate(spans):
-        shares[number, start:end] = 1 / (end - start)
-    said = _said(row)
-    shares[-1, said] = 1 / said.sum()
-    means = shares @ encoded
-    return np.concatenate([means[:-1], np.broadcast_to(means[-1], means[:-1].shape)], axis=1)
+    return worth_evidence(both, worths, lengths, int(said(row).sum()), _answers(before))
 
 
 def _places(message: str, segments: Sequence[str]) -> list[Span | None]:
@@ -467,10 +476,3 @@ def _places(message: str, segments: Sequence[str]) -> list[Span | None]:
             places.append(Span(start, start + len(segment)))
             after = start + len(segment)
     return places
-
-
-def _softmax(logits: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=1, keepdims=True), dtype=np.float32)

@@ -5,8 +5,11 @@ neither, but beside so few one of them always looks closed: the model has learnt
 which most speak of an item near them. Dialogues are told to a memory whose reader is the trained
 one, and of each message is noted what is known of the items that it may close
 (`memory/manager/crowded.py`): of its own, with one or two beside it, and of two strangers, things
-that were told in other dialogues, as if they had just been said. A logistic regression finds the
-weights.
+that were told in other dialogues, as if they had just been said. Of twins (kind `life`: facts, and a
+message that closes one or only sounds so) only the last message is noted, and their facts, which
+stand in the speaker's words, are nobody's strangers. A logistic regression finds the weights. How
+many items there are it is not told: twins always have two or three, so the number would tell where
+a message comes from.
 
 Invariant: a stranger is never closed; an item of the dialogue is closed where the writer says so;
 what the manager would have decided plays no part.
@@ -26,7 +29,7 @@ import numpy as np
 from memograd.data.record_files import json_lines
 from memograd.errors import BadInput
 from memograd.memory.language import is_chinese
-from memograd.memory.manager.crowded import LEAST, evidence
+from memograd.memory.manager.crowded import EVIDENCE, LEAST, evidence
 from memograd.memory.manager.past import present
 from memograd.memory.manager.relations import FEW
 from memograd.memory.reader.fact import Heard
@@ -42,7 +45,7 @@ RIDGE: Final = 30.0  # of slopes of standardised evidence
 PARTS: Final = 5  # in which the dialogues are held out
 LET_PASS: Final = 0.92  # what is let pass less surely is told by the way
 STRANGERS: Final = 2  # items of other dialogues beside a message
-OF_LIVES: Final = 4  # every so many-th message of a life meets strangers: a life has many
+OF_LIVES: Final = 4  # every so many-th message beside many items meets strangers
 _LONG_AGO: Final = datetime(2024, 1, 1, tzinfo=UTC)
 
 
@@ -50,7 +53,7 @@ _LONG_AGO: Final = datetime(2024, 1, 1, tzinfo=UTC)
 class Looked:
     """A message beside a few items.
 
-    evidence: `[n, EVIDENCE]` of the items that may look closed; closed: `[n]`. stranger: whether
+    evidence: `[n, known_to(model)]` of the items that may look closed; closed: `[n]`. stranger: whether
     they were told in another dialogue.
     """
 
@@ -69,6 +72,7 @@ def told_few(model: RelationModel, path: Path) -> list[Looked]:
     told = [
         (number, quote, statement)
         for number, case in json_lines(path, "dialogues")
+        if case["k"] != "life"
         for turn in case["t"]
         for _, quote, statement in part_of(turn, 2)
     ]
@@ -97,21 +101,28 @@ def fitted_few(found: Sequence[Looked]) -> Linear:
 
 
 def _separating(known: Sequence[Looked]) -> Linear:
+    vectors = np.concatenate([one.evidence for one in known])
+    vectors[:, EVIDENCE.index("items")] = 0.0
     return separating(
-        np.concatenate([one.evidence for one in known]),
+        vectors,
         np.concatenate([one.closed for one in known]),
         RIDGE,
     )
 
 
 class _Few(Closing):
-    """Notes what is known of a few items beside each message."""
+    """Notes what is known of a few items beside each message, of a life beside its last."""
 
     def __init__(self, model: RelationModel, told: Sequence[tuple[int, str, str]]) -> None:
         super().__init__(model)
         self.found: list[Looked] = []
         self._told, self._draw = told, random.Random(0)
         self._met = 0
+
+    def hears(self, dialogue: str, case: dict[str, Any]) -> None:
+        """See `_Knowing.hears`."""
+        super().hears(dialogue, case)
+        self._only = case["t"][-1][1] if case["k"] == "life" else None
 
     def _note(
         self,
@@ -121,6 +132,8 @@ class _Few(Closing):
         recent: frozenset[str],
     ) -> None:
         if heard.turn.said_as != "user" or heard.forget or self._touched(turn, forget=True):
+            return
+        if self._only not in (None, heard.turn.text):
             return
         touched = self._touched(turn, forget=False)
         closed = [item for item in items if self._behind(item) & touched]

@@ -46,6 +46,23 @@ def losses(
     smooth = config.smoothing
     batch = batch_of([example.row for example in examples], table, pad)
     relations, worths = network(batch)
+    relation_loss = loss_of_relations(relations, examples, config)
+    worth_logs = worths.log_softmax(-1)
+    of_segments = [
+        -worth_logs[row, segment, list(right)].logsumexp(0)
+        - (smooth * worth_logs[row, segment].mean() if smooth and len(right) == 1 else 0.0)
+        for row, example in enumerate(examples)
+        for segment, right in enumerate(example.worths)
+    ]
+    worth_loss = torch.stack(of_segments).mean() if of_segments else torch.zeros(())
+    return relation_loss, worth_loss
+
+
+def loss_of_relations(
+    relations: torch.Tensor, examples: Sequence[Example], config: RelationsConfig
+) -> torch.Tensor:
+    """Mean cross entropy of the relations `[B, items, 9]` of a batch, as in `losses`."""
+    smooth = config.smoothing
     logs = relations.log_softmax(-1)
     total, weights = torch.zeros(()), 0.0
     for row, example in enumerate(examples):
@@ -56,15 +73,7 @@ def losses(
             side = CLOSES if right[0] in CLOSES else LEAVES
             loss = loss - config.closing_weight * logs[row, item, side].logsumexp(0)
             total, weights = total + weight * loss, weights + weight
-    worth_logs = worths.log_softmax(-1)
-    of_segments = [
-        -worth_logs[row, segment, list(right)].logsumexp(0)
-        - (smooth * worth_logs[row, segment].mean() if smooth and len(right) == 1 else 0.0)
-        for row, example in enumerate(examples)
-        for segment, right in enumerate(example.worths)
-    ]
-    worth_loss = torch.stack(of_segments).mean() if of_segments else torch.zeros(())
-    return total / max(weights, 1e-9), worth_loss
+    return total / max(weights, 1e-9)
 
 
 def between(start: Weights, trained: Weights, share: float) -> Weights:

@@ -1,0 +1,125 @@
+"""Trains the second reading of what looks closed, and says what both readings tell apart. One JSON
+line a file.
+
+    OMP_NUM_THREADS=2 python benchmarks/relation_second.py --dialogues FILES
+    OMP_NUM_THREADS=2 python benchmarks/relation_second.py --steps 900 --write
+
+Last messages of twins beside the facts that were told before, in the reader's words: of the
+messages that close one, how sure a reading is of that fact; of the calm ones, how sure it is at
+most. `first` and `second` are areas under the curve between the two, `harmless` what share of the
+calm ones stays below the bound that lets pass nine tenths of the closing ones. By default the
+batches that neither reading has learnt from. `--write` trains another one on the batches
+`second_of` and the talks and met messages of `corpus/split.json` and keeps it beside the weights
+(half an hour of two cores); then fit what weighs it: `relations_gate.py --write --only few`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+from memograd.memory.relations.model import SHIPPED, RelationModel
+from memograd.memory.relations.rows import ITEMS_A_ROW
+from memograd.memory.relations.second import read_second, second_file, write_second
+from memograd.memory.relations.weights import CLOSING, Weights, read_weights
+from memograd.tasks.relations.met import read_met
+from memograd.tasks.relations.rows import CLOSES, Examples, WrittenTurn, read_dialogues
+from memograd.tasks.relations.second import Step, of_twins, train_second
+from memograd.tasks.relations.settings import RelationsConfig
+from memograd.tasks.relations.talks import read_talks
+
+CORPUS = Path(__file__).resolve().parents[1] / "corpus"
+
+
+def trained(weights: Weights, steps: int, seed: int) -> Weights:
+    """A second reading of those weights, learnt from what the split names."""
+    split = json.loads((CORPUS / "split.json").read_text(encoding="utf-8"))["relations"]
+    files = {name: CORPUS / f"{name}.jsonl" for name in split["second_of"]}
+    turns: list[WrittenTurn] = []
+    for name, file in files.items():
+        if name.startswith("dialogues/"):
+            turns += of_twins(read_dialogues(file), seed)
+        elif name.startswith("met/"):
+            turns += read_met(file)
+    talks = read_talks([f for name, f in files.items() if name.startswith("conversations/")])
+    config = RelationsConfig(
+        steps=steps,
+        seed=seed,
+        learning_rate=2e-4,
+        absent=0.35,
+        alone_share=0.12,
+        talk_share=0.12,
+        crowded=0.45,
+        unrelated_weight=1.0,
+        closing_weight=1.5,
+    )
+
+    def say(step: Step) -> None:
+        if step.number % 50 == 0:
+            print(f"step {step.number} of {steps}: loss {step.loss:.3f}", flush=True)
+
+    return train_second(weights, lambda b: Examples(turns, b, config, talks), config, say)
+
+
+def last_ones(path: Path) -> list[WrittenTurn]:
+    """The last message of each dialogue, where it meets an earlier fact."""
+    last = {said.dialogue: said for said in read_dialogues(path)}
+    return [said for said in last.values() if said.items]
+
+
+def told_apart(model: RelationModel, path: Path) -> dict[str, float | int]:
+    """What both readings tell apart."""
+    sure: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+    for said in last_ones(path):
+        facts = said.items[:ITEMS_A_ROW]
+        items = [fact.item or fact.quote for fact in facts]
+        before = [turn for turn in said.before[-1:] if turn[0] == "assistant"]
+        closed = np.array([name in CLOSING for name in said.relations[:ITEMS_A_ROW]])
+        first = model.relate(said.text, before, items)[:, CLOSES].sum(1)
+        second = model.closes(said.text, before, items)
+        asked = closed if closed.any() else ~closed
+        sure[bool(closed.any())].append((float(first[asked].max()), float(second[asked].max())))
+    closing, calm = (np.array(sure[one]) for one in (True, False))
+    found: dict[str, float | int] = {"closing": len(closing), "calm": len(calm)}
+    for n, name in enumerate(("first", "second")):
+        above = closing[:, None, n] > calm[None, :, n]
+        equal = closing[:, None, n] == calm[None, :, n]
+        found[name] = round(float((above + equal / 2).mean()), 3)
+        bound = np.quantile(closing[:, n], 0.1)
+        found[f"{name}_harmless"] = round(float((calm[:, n] < bound).mean()), 3)
+    return found
+
+
+def main() -> None:
+    """Train, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--weights", type=Path, default=SHIPPED)
+    parser.add_argument("--steps", type=int, default=900)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help="train, and keep it")
+    parser.add_argument(
+        "--dialogues",
+        nargs="+",
+        type=Path,
+        default=[
+            CORPUS / "dialogues" / f"{lang}-{a}.jsonl"
+            for a in ("bi", "bm")
+            for lang in ("en", "zh")
+        ],
+    )
+    arguments = parser.parse_args()
+    weights = read_weights(arguments.weights)
+    file = second_file(arguments.weights)
+    if arguments.write:
+        write_second(trained(weights, arguments.steps, arguments.seed), weights, file)
+    model = RelationModel(weights, None, None, read_second(file, weights))
+    for path in arguments.dialogues:
+        line = {"bench": "relation_second", "batch": path.stem} | told_apart(model, path)
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()
