@@ -27,7 +27,7 @@ from memograd.memory.relations.second import read_second, second_file, write_sec
 from memograd.memory.relations.weights import CLOSING, Weights, read_weights
 from memograd.tasks.relations.met import read_met
 from memograd.tasks.relations.rows import CLOSES, Examples, WrittenTurn, read_dialogues
-from memograd.tasks.relations.second import Step, of_twins, train_second
+from memograd.tasks.relations.second import Step, train_second, turns_to_learn
 from memograd.tasks.relations.settings import RelationsConfig
 from memograd.tasks.relations.talks import read_talks
 
@@ -41,14 +41,14 @@ def trained(weights: Weights, steps: int, seed: int) -> Weights:
     turns: list[WrittenTurn] = []
     for name, file in files.items():
         if name.startswith("dialogues/"):
-            turns += of_twins(read_dialogues(file), seed)
+            turns += turns_to_learn(read_dialogues(file), seed)
         elif name.startswith("met/"):
             turns += read_met(file)
     talks = read_talks([f for name, f in files.items() if name.startswith("conversations/")])
     config = RelationsConfig(
         steps=steps,
         seed=seed,
-        learning_rate=2e-4,
+        learning_rate=1.5e-4,
         absent=0.35,
         alone_share=0.12,
         talk_share=0.12,

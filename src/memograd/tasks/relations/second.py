@@ -13,6 +13,7 @@ bits.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -32,26 +33,24 @@ from memograd.tasks.relations.network import RelationBatch, RelationNetwork, Wor
 from memograd.tasks.relations.rows import Example, Examples, WrittenTurn
 from memograd.tasks.relations.settings import RelationsConfig
 
-EARLIER: Final = 0.15  # share of the messages before the last one of a twin that are read
-TWINS: Final = 7  # messages; a longer life is no twin
+OTHERS: Final = 0.5  # share of the messages of other dialogues that are read
+EARLIER: Final = 0.15  # share of those before the last one of a twin
+TWINS: Final = 12  # messages; a longer life is no twin
 
 
-def of_twins(turns: Sequence[WrittenTurn], seed: int) -> list[WrittenTurn]:
-    """The turns of dialogues without most of those that come before the last one of a twin."""
+def turns_to_learn(turns: Sequence[WrittenTurn], seed: int) -> list[WrittenTurn]:
+    """The turns of a batch of dialogues that are read: of twins the last ones and few before them,
+    of other dialogues a share."""
     draw = random.Random(f"second:{seed}")
     last = {said.dialogue: n for n, said in enumerate(turns)}
-    length: dict[str, int] = {}
-    for said in turns:
-        length[said.dialogue] = length.get(said.dialogue, 0) + 1
-    return [
-        said
-        for n, said in enumerate(turns)
-        if said.kind != "life"
-        or said.met
-        or length[said.dialogue] > TWINS
-        or last[said.dialogue] == n
-        or draw.random() < EARLIER
-    ]
+    length = Counter(said.dialogue for said in turns)
+
+    def share(n: int, said: WrittenTurn) -> float:
+        if said.kind != "life" or length[said.dialogue] > TWINS:
+            return OTHERS
+        return 1.0 if last[said.dialogue] == n else EARLIER
+
+    return [said for n, said in enumerate(turns) if draw.random() < share(n, said)]
 
 
 @dataclass(frozen=True)
