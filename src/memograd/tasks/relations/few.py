@@ -5,8 +5,8 @@ neither, but beside so few one of them always looks closed: the model has learnt
 which most speak of an item near them. Dialogues are told to a memory whose reader is the trained
 one, and of each message is noted what is known of the items that it may close
 (`memory/manager/crowded.py`): of its own, with one or two beside it, and of two strangers, things
-that were told in other dialogues, as if they had just been said. Of twins (kind `life`: facts, and a
-message that closes one or only sounds so) only the last message is noted, and their facts, which
+that were told in other dialogues, as if they had just been said. Of twins (kind `life`: facts, and
+a message that closes one or only sounds so) only the last message is noted, and their facts, which
 stand in the speaker's words, are nobody's strangers. A logistic regression finds the weights. How
 many items there are it is not told: twins always have two or three, so the number would tell where
 a message comes from.
@@ -53,8 +53,8 @@ _LONG_AGO: Final = datetime(2024, 1, 1, tzinfo=UTC)
 class Looked:
     """A message beside a few items.
 
-    evidence: `[n, known_to(model)]` of the items that may look closed; closed: `[n]`. stranger: whether
-    they were told in another dialogue.
+    evidence: `[n, known_to(model)]` of the items that may look closed; closed: `[n]`. stranger:
+    whether they were told in another dialogue.
     """
 
     dialogue: str
