@@ -16,10 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from memograd.errors import BadInput
-from memograd.memory.relations.gate import gate_file, read_gate
-from memograd.memory.relations.model import SHIPPED
-from memograd.memory.relations.values import read_pointer, values_file
-from memograd.memory.relations.weights import read_weights, write_weights
+from memograd.memory.relations.model import SHIPPED, read_parts
+from memograd.memory.relations.weights import write_weights
 from memograd.tasks.relations.cases import read_cases
 from memograd.tasks.relations.fit import fit
 
@@ -36,14 +34,15 @@ def main() -> None:
     given = parser.parse_args()
     try:
         cases = read_cases(given.cases, given.authors.split(","))
-        weights = read_weights(given.weights)
+        weights, gate, pointer, second = read_parts(given.weights)
     except BadInput as error:
         parser.error(str(error))
     fitted = fit(
         weights,
         cases,
-        gate=read_gate(gate_file(given.weights), weights),
-        pointer=read_pointer(values_file(given.weights), weights),
+        gate=gate,
+        pointer=pointer,
+        second=second,
         say=lambda line: print(line, flush=True),
     )
     print(f"\n{fitted.report}\n\n{fitted.played} cases played")

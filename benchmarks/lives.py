@@ -27,21 +27,18 @@ import numpy as np
 from behaviour import thresholds_given
 from memograd.errors import BadInput
 from memograd.memory.manager.crowded import EVIDENCE
-from memograd.memory.relations.gate import gate_file, read_gate
-from memograd.memory.relations.model import SHIPPED, RelationModel
-from memograd.memory.relations.values import read_pointer, values_file
+from memograd.memory.relations.model import SHIPPED, RelationModel, read_parts
 from memograd.memory.relations.weights import read_weights
 from memograd.tasks.relations.lives import judged_lives, told_lives
 
 
 def models(path: Path) -> dict[str, RelationModel]:
     """The model in that file, without what weighs many items and with it."""
-    weights = read_weights(path)
-    gate, pointer = read_gate(gate_file(path), weights), read_pointer(values_file(path), weights)
+    weights, gate, pointer, second = read_parts(path)
     if gate is None or gate.crowded is None:
         raise BadInput(f"Nothing beside {path} weighs many items: fit it with relations_gate.py.")
     gates = {"row": replace(gate, crowded=None), "weighed": gate}
-    return {way: RelationModel(weights, one, pointer) for way, one in gates.items()}
+    return {way: RelationModel(weights, one, pointer, second) for way, one in gates.items()}
 
 
 def ranked(file: Path, weights: Path) -> dict[str, Any]:

@@ -29,9 +29,7 @@ from pathlib import Path
 
 from memograd.data import Conversation, load_any
 from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_gate
-from memograd.memory.relations.model import SHIPPED, RelationModel
-from memograd.memory.relations.second import read_second, second_file
-from memograd.memory.relations.values import read_pointer, values_file
+from memograd.memory.relations.model import SHIPPED, RelationModel, read_parts
 from memograd.memory.relations.weights import Weights, read_weights
 from memograd.tasks.relations.few import fitted_few, told_few
 from memograd.tasks.relations.gate import (
@@ -66,15 +64,11 @@ def talked(names: list[str]) -> list[Conversation]:
 
 def plainly_weighing(path: Path) -> RelationModel:
     """The model of these weights without what weighs evidence, which may be of another kind."""
-    weights = read_weights(path)
-    gate = read_gate(gate_file(path), weights)
-    if gate is not None:
-        gate = replace(gate, crowded=None, requests=None, few=None)
-    pointer, second = (
-        read_pointer(values_file(path), weights),
-        read_second(second_file(path), weights),
-    )
-    return RelationModel(weights, gate, pointer, second)
+    parts = read_parts(path)
+    if parts.gate is not None:
+        plain = replace(parts.gate, crowded=None, requests=None, few=None)
+        parts = parts._replace(gate=plain)
+    return RelationModel(*parts)
 
 
 def crowded(weights: Path, names: list[str]) -> Linear:

@@ -15,7 +15,7 @@ from memograd.memory.manager import RelationManager
 from memograd.memory.manager.requests import REQUEST_EVIDENCE
 from memograd.memory.relations import load_relation_model
 from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_gate
-from memograd.memory.relations.model import SHIPPED, RelationModel
+from memograd.memory.relations.model import SHIPPED, RelationModel, read_parts
 from memograd.memory.relations.weights import read_weights
 from memograd.tasks.relations.requests import fitted_requests, told_requests
 from memograd.tasks.relations.wording import DialogueReader
@@ -75,12 +75,12 @@ def test_a_batch_in_which_nothing_is_meant_teaches_nothing(tmp_path: Path) -> No
 
 
 def test_a_gate_that_weighs_other_evidence_is_refused() -> None:
-    weights = read_weights(SHIPPED)
-    gate = read_gate(gate_file(SHIPPED), weights)
-    assert gate is not None
+    parts = read_parts(SHIPPED)
+    assert parts.gate is not None
     other = Linear(np.ones(3, np.float32), 0.0, 0.0)
+    parts = parts._replace(gate=replace(parts.gate, requests=other))
     with pytest.raises(BadInput, match=r"weighs 3 kinds of evidence.*--only requests"):
-        RelationManager(RelationModel(weights, replace(gate, requests=other)))
+        RelationManager(RelationModel(*parts))
 
 
 def test_a_confidence_is_worded_as_a_memory_hears_it() -> None:

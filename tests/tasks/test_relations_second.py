@@ -15,7 +15,7 @@ from memograd.memory.relations.rows import RowBuilder
 from memograd.memory.relations.second import second_of
 from memograd.memory.relations.weights import Weights, read_weights
 from memograd.tasks.relations.rows import Examples, WrittenTurn, read_dialogues
-from memograd.tasks.relations.second import Step, turns_to_learn, train_second
+from memograd.tasks.relations.second import Step, train_second, turns_to_learn
 from memograd.tasks.relations.settings import RelationsConfig
 
 

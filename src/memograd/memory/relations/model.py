@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from memograd.errors import BadInput
 from memograd.memory.embedders.e5 import normalised
@@ -429,20 +429,33 @@ class RelationModel:
         return through(beside(row, spans, self._encoder.encode(row)), head, self._weights)
 
 
+class Parts(NamedTuple):
+    """What a model is made of, as its files hold it; None for a file that is not there."""
+
+    weights: Weights
+    gate: Gate | None
+    pointer: ValuePointer | None
+    second: Weights | None
+
+
+def read_parts(file: Path) -> Parts:
+    """The model in that file and what lies beside it. Raises BadInput where one is damaged."""
+    weights = read_weights(file)
+    return Parts(
+        weights,
+        read_gate(gate_file(file), weights),
+        read_pointer(values_file(file), weights),
+        read_second(second_file(file), weights),
+    )
+
+
 @lru_cache(maxsize=2)
 def load_relation_model(path: Path | str | None = None) -> RelationModel:
     """The model in that file, by default the one that comes with the package.
 
     Raises BadInput where the file is not a whole relation model, or a package is missing.
     """
-    file = Path(path) if path is not None else SHIPPED
-    weights = read_weights(file)
-    return RelationModel(
-        weights,
-        read_gate(gate_file(file), weights),
-        read_pointer(values_file(file), weights),
-        read_second(second_file(file), weights),
-    )
+    return RelationModel(*read_parts(Path(path) if path is not None else SHIPPED))
 
 
 def _as_read(text: str) -> str:

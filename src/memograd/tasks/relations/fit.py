@@ -151,9 +151,13 @@ class RememberingModel(RelationModel):
     """A relation model that computes every question once."""
 
     def __init__(
-        self, weights: Weights, gate: Gate | None = None, pointer: ValuePointer | None = None
+        self,
+        weights: Weights,
+        gate: Gate | None = None,
+        pointer: ValuePointer | None = None,
+        second: Weights | None = None,
     ) -> None:
-        super().__init__(weights, gate, pointer)
+        super().__init__(weights, gate, pointer, second)
         self._known: dict[tuple[Any, ...], np.ndarray] = {}
 
     def relate(
@@ -175,6 +179,16 @@ class RememberingModel(RelationModel):
     ) -> np.ndarray:
         """As of `RelationModel`."""
         return self._once("worth", super().worth, message, before, segments, role)
+
+    def closes(
+        self, message: str, before: Sequence[tuple[str, str]], items: Sequence[str]
+    ) -> np.ndarray:
+        """As of `RelationModel`."""
+
+        def compute(*asked: Any) -> np.ndarray:
+            return super(RememberingModel, self).closes(*asked[:3])
+
+        return self._once("closes", compute, message, before, items, "user")
 
     def _once(
         self,
@@ -258,9 +272,10 @@ def judging(
     embedder: Embedder | None = None,
     gate: Gate | None = None,
     pointer: ValuePointer | None = None,
+    second: Weights | None = None,
 ) -> Iterator[CaseJudge]:
     """A judge of a memory with those weights, in a folder that is gone afterwards."""
-    model = RememberingModel(weights, gate, pointer)
+    model = RememberingModel(weights, gate, pointer, second)
     reader, manager = TrainedReader(model), RelationManager(model)
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -357,17 +372,18 @@ def fit(
     embedder: Embedder | None = None,
     gate: Gate | None = None,
     pointer: ValuePointer | None = None,
+    second: Weights | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Fitted:
     """The thresholds that suit the cases, from those of the weights on.
 
-    embedder: of the memory that plays them, e5 where none is given. gate, pointer: what stands
-    beside the weights; new ones have neither yet. say: hears of every move.
+    embedder: of the memory that plays them, e5 where none is given. gate, pointer, second: what
+    stands beside the weights; new ones have none of it yet. say: hears of every move.
     Raises BadInput where there is no case.
     """
     if not cases:
         raise BadInput("Thresholds are fitted to behaviour cases, and there is none.")
-    with judging(weights, embedder, gate, pointer) as judge:
+    with judging(weights, embedder, gate, pointer, second) as judge:
         return _search(judge, cases, weights.about.thresholds, say)
 
 
