@@ -396,11 +396,21 @@ def test_without_data_it_is_trained_on_what_the_split_says(
     assert own.cases == []
 
 
-def test_the_split_names_batches_once_each() -> None:
+def test_the_split_holds_apart_what_teaches_and_what_measures() -> None:
     corpus = Path(__file__).resolve().parents[2] / "corpus"
     split = json.loads((corpus / "split.json").read_text())["relations"]
-    taught = ("train", "chosen_by", "continued_with", "weighed_by", "requests_of", "worth_of")
-    uses = (*taught, "never_read")
-    named = [name for use in uses for name in split[use] if name.startswith("dialogues")]
+    uses = {
+        use: [name for name in names if name.startswith("dialogues")]
+        for use, names in split.items()
+        if use.endswith(("train", "_by", "_with", "_of", "_read"))
+    }
     there = {f"dialogues/{path.stem}" for path in (corpus / "dialogues").glob("*.jsonl")}
-    assert len(named) == len(set(named)) and set(named) == there
+    assert all(len(names) == len(set(names)) for names in uses.values())
+    assert {name for names in uses.values() for name in names} == there
+    weights = ("train", "chosen_by", "continued_with", "weighed_by", "requests_of", "worth_of")
+    first = [name for use in weights for name in uses[use]]
+    assert len(first) == len(set(first))
+    # What weighs a reading has not taught it.
+    assert not set(uses["second_of"]) & {*uses["few_of"], *uses["weighed_by"]}
+    taught = {name for use, names in uses.items() if use != "never_read" for name in names}
+    assert not taught & set(uses["never_read"])
