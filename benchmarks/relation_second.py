@@ -82,8 +82,10 @@ def told_apart(model: RelationModel, path: Path) -> dict[str, float | int]:
         second = model.closes(said.text, before, items)
         asked = closed if closed.any() else ~closed
         sure[bool(closed.any())].append((float(first[asked].max()), float(second[asked].max())))
+    found: dict[str, float | int] = {"closing": len(sure[True]), "calm": len(sure[False])}
+    if not all(sure.values()):
+        return found
     closing, calm = (np.array(sure[one]) for one in (True, False))
-    found: dict[str, float | int] = {"closing": len(closing), "calm": len(calm)}
     for n, name in enumerate(("first", "second")):
         above = closing[:, None, n] > calm[None, :, n]
         equal = closing[:, None, n] == calm[None, :, n]

@@ -106,9 +106,9 @@ def tell_all(
     read_dialogues(path)  # which says what is wrong with a line, before any is told
     with (
         tempfile.TemporaryDirectory() as folder,
-        Memory.open(Path(folder), reader="trained", manager="trained", env_file=None) as memory,
+        # No gate is weighed here: the one that lies there may be of another kind of evidence.
+        Memory.open(Path(folder), reader="trained", manager=manager, env_file=None) as memory,
     ):
-        memory.manager = manager
         for number, case in json_lines(path, "dialogues"):
             if told(case) if told is not None else case["k"] == "life":
                 name = f"{path.stem}:{number}"
