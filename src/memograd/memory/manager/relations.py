@@ -242,9 +242,9 @@ class RelationManager(Rewriter):
                 relation = "retract"
             if self._puts_again(heard, item, relation, item.id in recent, left):
                 continue
-            taken = None
+            taken, unsure = None, read[n].unsure
             # Beside many items one always looks corrected.
-            if few or relation == "retract" or sure >= doubt_above:
+            if not unsure and (few or relation == "retract" or sure >= doubt_above):
                 taken = self._taken_back(heard, item, relation, sure, item.id in recent, left)
             if taken is not None:
                 changes.append(taken)
@@ -255,12 +255,13 @@ class RelationManager(Rewriter):
             least = bounds.added_above if surely else bounds.close_above
             told = item.id in others and not adds
             may = told or (relation in VALUES and sure >= bounds.link_above)
-            if (may and sure < least) and gives_other(
+            if (may and not unsure and sure < least) and gives_other(
                 self._model, heard, item, few=few, by_the_way=told
             ):
                 sure, relation, least = max(sure, bounds.close_above), "replace", 0.0
             elif (
                 few  # among many some number is always like another
+                and not unsure
                 and doubt_above <= sure < least
                 and relation == "replace"
                 and not adds
@@ -272,7 +273,7 @@ class RelationManager(Rewriter):
                 least = 0.0 if names_members(item.text, heard.own) else least
             if left.corrected and relation in VALUES and not first[n]:
                 continue  # "no, fifth floor" corrects one thing
-            if sure >= least:
+            if sure >= least and not unsure:
                 changes.append(self._made_past(heard, item, relation, sure, left))
             elif (
                 sure >= doubt_above
@@ -419,6 +420,7 @@ class RelationManager(Rewriter):
         """
         closing = found[:, self._closing].sum(1)
         sure = [float(one) for one in closing]
+        unsure = [False] * len(items)
         if len(items) <= FEW:
             link = self.thresholds.link_above
             for n, item in enumerate(items):
@@ -429,6 +431,13 @@ class RelationManager(Rewriter):
                 known = evidence(self._model, heard, items, recent, found, at)
                 for n, odds in zip(at, few.scores(known), strict=True):
                     sure[n] = sure[n] if odds >= few.least else 0.0
+                    just_corrected = items[n].id in recent and (
+                        self._relation(found[n]) in ("correct", "retract")
+                    )
+                    weighed_sure = float(1 / (1 + np.exp(-odds)))
+                    unsure[n] = not (
+                        just_corrected or weighed_sure >= self.thresholds.few_close_above
+                    )
         elif self._model.crowded is not None:
             places = stand_out(closing)
             bounds = self._bounds(few=False)
@@ -452,8 +461,8 @@ class RelationManager(Rewriter):
                 sure[n] = float(1 / (1 + np.exp(-one)))
         dead = [tells_death(heard.own, present(item.text)) for item in items]
         return [
-            _Read(max(one, SURELY), "end") if died else _Read(one, self._relation(row))
-            for one, row, died in zip(sure, found, dead, strict=True)
+            _Read(max(one, SURELY), "end") if died else _Read(one, self._relation(row), doubt)
+            for one, row, died, doubt in zip(sure, found, dead, unsure, strict=True)
         ]
 
     def _new(self, fact: Fact, items: Sequence[MemoryItem], link: str | None) -> Change:
@@ -489,10 +498,11 @@ def _in_plain_words(heard: Heard) -> Heard:
 
 @dataclass(frozen=True)
 class _Read:
-    """How surely a message closes an item, and by which relation."""
+    """How surely a message closes an item, and by which relation; unsure: it doubts it at most."""
 
     sure: float
     relation: str
+    unsure: bool = False
 
 
 def _tells(change: Change, heard: Heard) -> bool:

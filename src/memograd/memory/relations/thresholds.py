@@ -34,6 +34,9 @@ class Thresholds:
     """What becomes past of many items, where all that is known of them is weighed."""
     weighed_doubt_above: float = 0.5
     """What is in doubt then."""
+    few_close_above: float = 0.5
+    """What becomes past of a few items, where all that is known of them is weighed; below it an
+    item is doubted at most, unless the message corrects what was just said."""
     added_above: float = 0.97
     """Closes an item where the words say that something comes on top."""
     unrelated_above: float = 0.5
@@ -114,7 +117,10 @@ NAMES = tuple(field.name for field in fields(Thresholds))
 
 
 _LATER = frozenset(
-    {"weighed_close_above", "weighed_doubt_above", "meant_above", "meant_unnamed_above"}
+    {
+        *("weighed_close_above", "weighed_doubt_above", "few_close_above"),
+        *("meant_above", "meant_unnamed_above"),
+    }
 )
 """What files that were written before do not have; they mean the defaults."""
 _FORMER = frozenset({"faint_above", "forget_above", "meant_share"})
