@@ -38,7 +38,6 @@ from memograd.memory.manager.cues import (
     comparable,
     leaves_alone,
     of_other_kind,
-    only_swaps,
     tells_death,
     without_explained,
 )
@@ -315,27 +314,6 @@ class RelationManager(Rewriter):
             else:
                 changes.append(self._new(fact, items, doubtful or link))
         return changes
-
-    def _swapped(
-        self,
-        heard: Heard,
-        items: Sequence[MemoryItem],
-        recent: frozenset[str],
-        sure: Sequence[float],
-    ) -> Change | None:
-        """The doubt in what was just told where a message says that two things were taken for each
-        other, and gives no value: which they are is not clear, and nothing is lost."""
-        told = [
-            (one, -n)
-            for n, (one, item) in enumerate(zip(sure, items, strict=True))
-            if item.id in recent and item.role != "assistant" and not is_past(item.text)
-        ]
-        if not told or not only_swaps(heard.own):
-            return None
-        one, place = max(told)
-        item = items[-place]
-        text = doubted(item.text, heard.day)
-        return self._update(item, text, heard, "doubt", one, hide=False)
 
     def _of_item(self, heard: Heard, item: MemoryItem) -> str:
         """Of a message that says somewhere that something is added the sentence that speaks of the

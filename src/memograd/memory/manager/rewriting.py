@@ -28,6 +28,7 @@ from memograd.memory.manager.cues import (
     DENIES,
     FAINT,
     only_faint,
+    only_swaps,
 )
 from memograd.memory.manager.denied_value import names_the_old
 from memograd.memory.manager.members import without_members
@@ -40,6 +41,7 @@ from memograd.memory.manager.other_value import (
     with_value,
 )
 from memograd.memory.manager.past import (
+    doubted,
     ended,
     instead,
     is_list,
@@ -57,6 +59,7 @@ from memograd.memory.manager.protocol import Change
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK
 from memograd.memory.records.items import MemoryItem
+from memograd.memory.records.notes import is_past
 from memograd.memory.records.operations import Decision, MemoryOp, reason
 
 if TYPE_CHECKING:
@@ -293,6 +296,27 @@ class Rewriter:
     def _clauses(self, heard: Heard, item: MemoryItem) -> list[float]:
         """How surely the message closes each part of the item."""
         return closing_of_parts(self._model, heard, item.text)
+
+    def _swapped(
+        self,
+        heard: Heard,
+        items: Sequence[MemoryItem],
+        recent: frozenset[str],
+        sure: Sequence[float],
+    ) -> Change | None:
+        """The doubt in what was just told where a message says that two things were taken for each
+        other, and gives no value: which they are is not clear, and nothing is lost."""
+        told = [
+            (one, -n)
+            for n, (one, item) in enumerate(zip(sure, items, strict=True))
+            if item.id in recent and item.role != "assistant" and not is_past(item.text)
+        ]
+        if not told or not only_swaps(heard.own):
+            return None
+        one, place = max(told)
+        item = items[-place]
+        text = doubted(item.text, heard.day)
+        return self._update(item, text, heard, "doubt", one, hide=False)
 
     def _relation(self, row: np.ndarray) -> str:
         return self._names[self._closing[int(row[self._closing].argmax())]]
