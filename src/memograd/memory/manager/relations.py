@@ -78,6 +78,7 @@ if TYPE_CHECKING:
 
 TAKES_BACK: Final = 0.7
 """How surely what may be a request to forget takes an item back, for both to agree."""
+SHORT: Final = 40  # characters of a message that may be a value alone
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
 
 
@@ -315,6 +316,11 @@ class RelationManager(Rewriter):
                 changes.append(self._new(fact, items, doubtful or link))
         return changes
 
+    def _may_correct(self, heard: Heard, row: np.ndarray) -> bool:
+        """Whether a message may put right what was just said: it says so, or is short ("241*")."""
+        said = CORRECTS.search(heard.own) is not None or len(heard.own) <= SHORT
+        return said and self._relation(row) in ("correct", "retract")
+
     def _of_item(self, heard: Heard, item: MemoryItem) -> str:
         """Of a message that says somewhere that something is added the sentence that speaks of the
         item: "put me up to 75. I asked about the coffee, too" adds no dose."""
@@ -409,12 +415,10 @@ class RelationManager(Rewriter):
                 known = evidence(self._model, heard, items, recent, found, at)
                 for n, odds in zip(at, few.scores(known), strict=True):
                     sure[n] = sure[n] if odds >= few.least else 0.0
-                    just_corrected = items[n].id in recent and (
-                        self._relation(found[n]) in ("correct", "retract")
-                    )
-                    weighed_sure = float(1 / (1 + np.exp(-odds)))
-                    unsure[n] = not (
-                        just_corrected or weighed_sure >= self.thresholds.few_close_above
+                    unsure[n] = float(
+                        1 / (1 + np.exp(-odds))
+                    ) < self.thresholds.few_close_above and not (
+                        items[n].id in recent and self._may_correct(heard, found[n])
                     )
         elif self._model.crowded is not None:
             places = stand_out(closing)

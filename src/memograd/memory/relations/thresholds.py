@@ -34,7 +34,7 @@ class Thresholds:
     """What becomes past of many items, where all that is known of them is weighed."""
     weighed_doubt_above: float = 0.5
     """What is in doubt then."""
-    few_close_above: float = 0.5
+    few_close_above: float = 0.6
     """What becomes past of a few items, where all that is known of them is weighed; below it an
     item is doubted at most, unless the message corrects what was just said."""
     added_above: float = 0.97
