@@ -308,6 +308,7 @@ class Counting:
 
     points = False
     crowded = None
+    reads_twice = False
     requests = None
     few = None
 

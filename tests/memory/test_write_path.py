@@ -57,6 +57,7 @@ class Answering:
 
     points = False
     crowded = None
+    reads_twice = False
     requests = None
     few = None
 
