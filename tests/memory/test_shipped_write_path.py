@@ -181,7 +181,7 @@ def test_the_shipped_model_and_the_words_around_it(
 def test_a_clause_counts_by_itself_only_where_few_memories_lie_near(
     tmp_path, others, first, then
 ) -> None:
-    marked = "mistake|或已不再"
+    marked = "mistake|perhaps no longer|或已不再"
     with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
         for user, told in (("few", []), ("many", others)):
             for text in (*told, first, then):

@@ -12,7 +12,10 @@ import pytest
 
 from memograd import Memory
 from memograd.errors import BadInput
+from memograd.memory.manager import RelationManager
 from memograd.memory.manager.crowded import EVIDENCE, known_to
+from memograd.memory.manager.past import present
+from memograd.memory.records.notes import is_doubted, is_past
 from memograd.memory.relations import load_relation_model
 from memograd.memory.relations.gate import gate_file, read_gate, write_gate
 from memograd.memory.relations.model import SHIPPED
@@ -123,3 +126,46 @@ def test_what_ends_something_still_does(
             memory.add(fact, user_id="ann")
         after = {one["memory"] for one in memory.get_all(user_id="ann")["results"]}
     assert not any(text.endswith(gone) for text in after)
+
+
+@pytest.mark.parametrize(
+    ("facts", "said", "kept"),
+    [
+        (
+            ("I have a standing order to Oxfam for £10 a month", "I cycle to work"),
+            "cancelled my Oxfam shop trip, raining",
+            "Oxfam for £10",
+        ),
+        (
+            ("I run a Massey Ferguson 135 on the farm", "My wife's called Bríd"),
+            "sold the last of the bullocks Tuesday, poor trade",
+            "Massey Ferguson 135",
+        ),
+    ],
+)
+def test_what_only_sounds_like_an_end_is_doubted_at_most(
+    tmp_path: Path, facts: tuple[str, str], said: str, kept: str
+) -> None:
+    with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
+        for fact in (*facts, said):
+            memory.add(fact, user_id="ann")
+        after = [one["memory"] for one in memory.get_all(user_id="ann")["results"]]
+    assert any(kept in present(text) and not is_past(text) for text in after)
+
+
+@pytest.mark.parametrize(("close_above", "doubted"), [(0.6, False), (0.999, True)])
+def test_what_is_not_sure_enough_is_doubted_and_not_closed(
+    tmp_path: Path, close_above: float, doubted: bool
+) -> None:
+    model = load_relation_model()
+    thresholds = replace(model.about.thresholds, few_close_above=close_above)
+    manager = RelationManager(model, thresholds=thresholds)
+    with Memory.open(tmp_path, reader="trained", manager=manager, env_file=None) as memory:
+        for text in ("I drive a Honda.", "I work at Tesco.", "sold the Honda"):
+            memory.add(text, user_id="ann")
+        [honda] = [
+            one["memory"]
+            for one in memory.get_all(user_id="ann")["results"]
+            if "drives a Honda" in one["memory"]
+        ]
+    assert is_doubted(honda) is doubted and is_past(honda) is not doubted
