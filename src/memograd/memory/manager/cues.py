@@ -258,7 +258,7 @@ def without_explained(message: str) -> str:
     )
 
 
-_SWAPS: Final = re.compile(
+SWAPS: Final = re.compile(
     r"\b(?:other way (?:a?round|about)|wrong way (?:a?round|about)|vice versa|back to front"
     r"|(?:mixed|muddled|switched|swapped|crossed) (?:them|these|those|the two|both)"
     r"(?: (?:up|round|around|over))?"
@@ -278,6 +278,6 @@ _FEW: Final = 3  # words
 def only_swaps(message: str) -> bool:
     """Whether a message says that two things were taken for each other, and no more: "oops, other
     way round", 哎说反了."""
-    rest = _SWAPS.sub(" ", message)
+    rest = SWAPS.sub(" ", message)
     told = re.search(r"[\d\u4e00-\u9fff]", _FILLS_ZH.sub("", rest)) is not None
     return rest != message and not told and len(re.findall(r"[\w']+", rest)) <= _FEW

@@ -35,6 +35,7 @@ from memograd.memory.manager.cues import (
     CORRECTS,
     DENIED,
     DENIES,
+    SWAPS,
     comparable,
     leaves_alone,
     of_other_kind,
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
 
 TAKES_BACK: Final = 0.7
 """How surely what may be a request to forget takes an item back, for both to agree."""
+CORRECTS_FROM: Final = 0.05  # weighed, where a message says that it corrects what was just said
 SHORT: Final = 40  # characters of a message that may be a value alone
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
 
@@ -316,11 +318,6 @@ class RelationManager(Rewriter):
                 changes.append(self._new(fact, items, doubtful or link))
         return changes
 
-    def _may_correct(self, heard: Heard, row: np.ndarray) -> bool:
-        """Whether a message may put right what was just said: it says so, or is short ("241*")."""
-        said = CORRECTS.search(heard.own) is not None or len(heard.own) <= SHORT
-        return said and self._relation(row) in ("correct", "retract")
-
     def _of_item(self, heard: Heard, item: MemoryItem) -> str:
         """Of a message that says somewhere that something is added the sentence that speaks of the
         item: "put me up to 75. I asked about the coffee, too" adds no dose."""
@@ -414,12 +411,12 @@ class RelationManager(Rewriter):
                 at = [n for n, one in enumerate(sure) if one >= link]
                 known = evidence(self._model, heard, items, recent, found, at)
                 for n, odds in zip(at, few.scores(known), strict=True):
-                    sure[n] = sure[n] if odds >= few.least else 0.0
-                    unsure[n] = float(
-                        1 / (1 + np.exp(-odds))
-                    ) < self.thresholds.few_close_above and not (
-                        items[n].id in recent and self._may_correct(heard, found[n])
-                    )
+                    relation = self._relation(found[n])
+                    says, may = _corrects_last(heard, relation, recent=items[n].id in recent)
+                    least = min(few.least, bound(CORRECTS_FROM)) if says else few.least
+                    sure[n] = sure[n] if odds >= least else 0.0
+                    weighed_sure = float(1 / (1 + np.exp(-odds)))
+                    unsure[n] = not may and weighed_sure < self.thresholds.few_close_above
         elif self._model.crowded is not None:
             places = stand_out(closing)
             bounds = self._bounds(few=False)
@@ -455,6 +452,15 @@ class RelationManager(Rewriter):
                 )
         why = reason("beside" if link else "new", fact.text)
         return Change(Decision(MemoryOp.add(fact.text), why), fact, may_change=link)
+
+
+def _corrects_last(heard: Heard, relation: str, *, recent: bool) -> tuple[bool, bool]:
+    """Whether a message says that it puts right what was just said, and whether it may: it says so,
+    or is short ("241*")."""
+    words = CORRECTS.search(heard.own) or SWAPS.search(heard.own)
+    says = recent and relation != "end" and words is not None
+    short = len(heard.own) <= SHORT and relation in ("correct", "retract")
+    return says, says or (recent and short)
 
 
 def _may_close(heard: Heard) -> bool:
