@@ -126,10 +126,10 @@ def main() -> None:
             )
         if arguments.only == "secrets":
             plain = RelationModel(weights)
-            learnt, bounding = (
+            taught, bounding = (
                 told(plain, written(names)) for names in (learnt_of, split["chosen_by"])
             )
-            gate = replace(gate, secrets=fitted_secrets(learnt, bounding))
+            gate = replace(gate, secrets=fitted_secrets(taught, bounding))
         elif arguments.only == "worth":
             gate = replace(gate, worth=worth(weights, worth_of))
         elif arguments.only == "few":

@@ -295,8 +295,8 @@ class RelationManager(Rewriter):
             left.facts.append(replace(heard.as_fact, text=heard.whole))
         closed = {change.decision.op.item_id for change in changes}
         open_ = [n for n in range(len(items)) if items[n].id not in closed]
-        unsure = [n for n in open_ if closing[n] >= self.thresholds.link_above]
-        link = items[max(unsure, key=lambda n: closing[n])].id if unsure else None
+        perhaps = [n for n in open_ if closing[n] >= self.thresholds.link_above]
+        link = items[max(perhaps, key=lambda n: closing[n])].id if perhaps else None
         forgets = any(change.decision.op.kind is OpKind.DELETE for change in changes)
         for k, fact in enumerate(left.facts):
             if k in left.used or (forgets and _asks_to_forget(left, k)):
