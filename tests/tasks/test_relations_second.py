@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,3 +89,11 @@ def test_messages_that_meet_nothing_teach_nothing(weights: Weights, tmp_path: Pa
     config = RelationsConfig(steps=2, batch=8, talk_share=0.0)
     with pytest.raises(BadInput, match="meets a fact"):
         train_second(weights, lambda builder: Examples(turns, builder, config), config)
+
+
+def test_weights_without_layers_to_repeat_are_refused(weights: Weights, tmp_path: Path) -> None:
+    turns = written(tmp_path, TWINS)
+    config = RelationsConfig(steps=2)
+    shallow = replace(weights, about=replace(weights.about, layers=8))
+    with pytest.raises(BadInput, match="begins behind layer 8, and these weights have 8 layers"):
+        train_second(shallow, lambda builder: Examples(turns, builder, config), config)

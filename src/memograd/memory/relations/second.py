@@ -100,13 +100,7 @@ def read_second(path: Path, weights: Weights) -> Weights | None:
         }
         if any(whole.dtype != np.int8 for whole, _ in matrices.values()):
             raise ValueError("its matrices are not of 8 bits")
-        if not (
-            _shapes({name: pair[0] for name, pair in matrices.items()})
-            == _shapes({name: pair[0] for name, pair in wanted.matrices.items()})
-            and _shapes({name: pair[1] for name, pair in matrices.items()})
-            == _shapes({name: pair[1] for name, pair in wanted.matrices.items()})
-            and _shapes(arrays) == _shapes(wanted.vectors)
-        ):
+        if _shapes(matrices, arrays) != _shapes(wanted.matrices, wanted.vectors):
             raise ValueError("its tensors have other names or sizes")
         numbers = [*arrays.values(), *(scales for _, scales in matrices.values())]
         if not all(np.isfinite(array).all() for array in numbers):
@@ -122,5 +116,9 @@ def read_second(path: Path, weights: Weights) -> Weights | None:
     return Weights(replace(weights.about, origin=origin), matrices, arrays)
 
 
-def _shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
-    return {name: array.shape for name, array in arrays.items()}
+def _shapes(
+    matrices: Mapping[str, tuple[np.ndarray, np.ndarray]], vectors: Mapping[str, np.ndarray]
+) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Of every tensor by name, of a matrix that of its scales, too."""
+    of_matrices = {name: (whole.shape, scales.shape) for name, (whole, scales) in matrices.items()}
+    return {**of_matrices, **{name: (vector.shape,) for name, vector in vectors.items()}}

@@ -67,12 +67,19 @@ def train_second(
     config: RelationsConfig,
     say: Callable[[Step], None] = lambda step: None,
 ) -> Weights:
-    """A second reading of those weights. Raises BadInput where no message meets a fact.
+    """A second reading of those weights.
+
+    Raises BadInput where no message meets a fact, and where the weights have no layers to repeat.
 
     examples: draws the rows, of tokens that the builder makes. config: of it steps, seed, batch,
     learning_rate, warmup, weight_decay, dropout, smoothing and closing_weight count. say: is told
     of each step.
     """
+    if not second_layers(weights.layers):
+        raise BadInput(
+            f"A second reading begins behind layer {DEPTHS[-1]}, and these weights have"
+            f" {weights.layers} layers: train some with layers=12."
+        )
     e5 = read_e5()
     builder = RowBuilder(e5)
     encoder, table = Encoder(weights, builder), WordTable(e5)
