@@ -1,5 +1,6 @@
-"""Trains the second reading of what looks closed, and says what both readings tell apart. One JSON
-line a file.
+"""Trains the second reading of what looks closed, and says what both readings tell apart.
+
+One JSON line a file.
 
     OMP_NUM_THREADS=2 python benchmarks/relation_second.py --dialogues FILES
     OMP_NUM_THREADS=2 python benchmarks/relation_second.py --steps 900 --write
@@ -10,24 +11,30 @@ most. `first` and `second` are areas under the curve between the two, `harmless`
 calm ones stays below the bound that lets pass nine tenths of the closing ones. By default the
 batches that neither reading has learnt from. `--write` trains another one on the batches
 `second_of` and the talks and met messages of `corpus/split.json` and keeps it beside the weights
-(half an hour of two cores); then fit what weighs it: `relations_gate.py --write --only few`.
+(35 minutes of two cores), and takes what weighed the old one out of the gate: fit it anew with
+`relations_gate.py --write --only few`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from retrieval import auroc
 
-from memograd.memory.relations.model import SHIPPED, RelationModel
+from memograd.errors import BadInput
+from memograd.memory.relations.gate import gate_file, write_gate
+from memograd.memory.relations.model import SHIPPED, RelationModel, read_parts
 from memograd.memory.relations.rows import ITEMS_A_ROW
-from memograd.memory.relations.second import read_second, second_file, write_second
-from memograd.memory.relations.weights import CLOSING, Weights, read_weights
+from memograd.memory.relations.second import second_file, write_second
+from memograd.memory.relations.weights import CLOSING, Weights
 from memograd.tasks.relations.met import read_met
 from memograd.tasks.relations.rows import CLOSES, Examples, WrittenTurn, read_dialogues
-from memograd.tasks.relations.second import Step, train_second, turns_to_learn
+from memograd.tasks.relations.second import train_second, turns_to_learn
 from memograd.tasks.relations.settings import RelationsConfig
 from memograd.tasks.relations.talks import read_talks
 
@@ -57,9 +64,9 @@ def trained(weights: Weights, steps: int, seed: int) -> Weights:
         closing_weight=1.5,
     )
 
-    def say(step: Step) -> None:
-        if step.number % 50 == 0:
-            print(f"step {step.number} of {steps}: loss {step.loss:.3f}", flush=True)
+    def say(step: int, loss: float) -> None:
+        if step % 50 == 0:
+            print(f"step {step} of {steps}: loss {loss:.3f}", flush=True)
 
     return train_second(weights, lambda b: Examples(turns, b, config, talks), config, say)
 
@@ -70,10 +77,10 @@ def last_ones(path: Path) -> list[WrittenTurn]:
     return [said for said in last.values() if said.items]
 
 
-def told_apart(model: RelationModel, path: Path) -> dict[str, float | int]:
+def told_apart(model: RelationModel, messages: Sequence[WrittenTurn]) -> dict[str, float | int]:
     """What both readings tell apart."""
     sure: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
-    for said in last_ones(path):
+    for said in messages:
         facts = said.items[:ITEMS_A_ROW]
         items = [fact.item or fact.quote for fact in facts]
         before = [turn for turn in said.before[-1:] if turn[0] == "assistant"]
@@ -87,9 +94,8 @@ def told_apart(model: RelationModel, path: Path) -> dict[str, float | int]:
         return found
     closing, calm = (np.array(sure[one]) for one in (True, False))
     for n, name in enumerate(("first", "second")):
-        above = closing[:, None, n] > calm[None, :, n]
-        equal = closing[:, None, n] == calm[None, :, n]
-        found[name] = round(float((above + equal / 2).mean()), 3)
+        closes = np.repeat([True, False], [len(closing), len(calm)])
+        found[name] = round(auroc(np.concatenate([closing, calm])[:, n], closes), 3)
         bound = np.quantile(closing[:, n], 0.1)
         found[f"{name}_harmless"] = round(float((calm[:, n] < bound).mean()), 3)
     return found
@@ -113,14 +119,20 @@ def main() -> None:
         ],
     )
     arguments = parser.parse_args()
-    weights = read_weights(arguments.weights)
-    file = second_file(arguments.weights)
-    if arguments.write:
-        write_second(trained(weights, arguments.steps, arguments.seed), weights, file)
-    model = RelationModel(weights, None, None, read_second(file, weights))
-    for path in arguments.dialogues:
-        line = {"bench": "relation_second", "batch": path.stem} | told_apart(model, path)
-        print(json.dumps(line), flush=True)
+    try:
+        weights, gate, _, second = read_parts(arguments.weights)
+        told = {path: last_ones(path) for path in arguments.dialogues}
+        if arguments.write:
+            second = trained(weights, arguments.steps, arguments.seed)
+            if gate is not None:
+                write_gate(replace(gate, few=None), gate_file(arguments.weights))
+            write_second(second, weights, second_file(arguments.weights))
+        model = RelationModel(weights, None, None, second)
+        for path, messages in told.items():
+            line = {"bench": "relation_second", "batch": path.stem} | told_apart(model, messages)
+            print(json.dumps(line), flush=True)
+    except BadInput as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

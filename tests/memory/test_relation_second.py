@@ -11,7 +11,7 @@ import pytest
 
 from memograd.errors import BadInput
 from memograd.memory.manager import RelationManager
-from memograd.memory.manager.crowded import EVIDENCE, SECOND, known_to
+from memograd.memory.manager.crowded import EVIDENCE, SECOND, few_evidence
 from memograd.memory.records.archives import read_arrays, write_arrays
 from memograd.memory.relations import CLOSING, RELATIONS, RelationModel
 from memograd.memory.relations.gate import gate_file, read_gate
@@ -131,7 +131,7 @@ def test_a_file_of_another_kind_is_refused_too(weights: Weights, tmp_path: Path)
 
 def test_a_model_without_one_says_so(weights: Weights) -> None:
     model = RelationModel(weights)
-    assert not model.reads_twice and known_to(model) == EVIDENCE
+    assert not model.reads_twice and few_evidence(model) == EVIDENCE
     with pytest.raises(BadInput, match="has no second reading"):
         model.closes("sold it", (), ITEMS)
 

@@ -13,7 +13,7 @@ import pytest
 from memograd import Memory
 from memograd.errors import BadInput
 from memograd.memory.manager import RelationManager
-from memograd.memory.manager.crowded import EVIDENCE, known_to
+from memograd.memory.manager.crowded import EVIDENCE, few_evidence
 from memograd.memory.manager.past import present
 from memograd.memory.records.notes import is_doubted, is_past
 from memograd.memory.relations import load_relation_model
@@ -53,7 +53,7 @@ def test_strangers_are_never_closed_and_its_own_are_as_the_writer_says(tmp_path:
     assert not any(one.closed.any() for one in found if one.stranger)
     [closing] = [one for one in found if one.closed.any()]
     assert closing.text == "I've moved to Montreal" and closing.evidence.shape[1] == len(
-        known_to(load_relation_model())
+        few_evidence(load_relation_model())
     )
     again = told_few(load_relation_model(), file)
     assert all(np.array_equal(a.evidence, b.evidence) for a, b in zip(found, again, strict=True))
@@ -67,6 +67,7 @@ def test_the_bound_lets_pass_what_is_closed_and_it_lies_in_the_gate(tmp_path: Pa
         Looked(f"d:{n}", "", rows[n : n + 1], closed[n : n + 1], stranger=False) for n in range(400)
     ]
     few = fitted_few(found)
+    assert few.weight[EVIDENCE.index("items")] == 0  # twins would give themselves away
     passed = few.scores(rows) >= few.least
     assert passed[closed].mean() > 0.95 and passed[~closed].mean() < 0.2
     weights = read_weights(SHIPPED)
@@ -77,6 +78,17 @@ def test_the_bound_lets_pass_what_is_closed_and_it_lies_in_the_gate(tmp_path: Pa
     assert again is not None and again.few is not None
     assert again.few.least == pytest.approx(few.least)
     assert (again.few.weight == few.weight).all()
+
+
+def test_of_a_life_the_last_message_alone_is_noted_and_its_facts_are_no_strangers(
+    tmp_path: Path,
+) -> None:
+    told = [["u", text, [["f", text, text]]] for text in ("I drive a Honda", "I play the bass")]
+    life = {"k": "life", "t": [*told, ["u", "sold the Honda", [], [["f", "end"]]]]}
+    found = told_few(load_relation_model(), written(tmp_path / "en-x.jsonl", [life, life, DOG]))
+    own = [one for one in found if one.dialogue != "en-x:3"]
+    assert own and {one.text for one in own} == {"sold the Honda"}
+    assert not any(one.stranger for one in found if one.dialogue == "en-x:3")
 
 
 def test_dialogues_in_which_nothing_ends_teach_nothing(tmp_path: Path) -> None:

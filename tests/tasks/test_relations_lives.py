@@ -12,7 +12,7 @@ import pytest
 
 from memograd.errors import BadInput
 from memograd.memory.embedders.e5_weights import read_e5
-from memograd.memory.manager.crowded import LEAST, MOST, known_to, stand_out
+from memograd.memory.manager.crowded import EVIDENCE, LEAST, MOST, stand_out
 from memograd.memory.relations import RELATIONS, load_relation_model
 from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_gate
 from memograd.memory.relations.model import SHIPPED
@@ -67,10 +67,7 @@ def test_what_stands_beside_a_message_and_what_it_closes(lives: Path) -> None:
     found = told_lives(load_relation_model(), lives)
     assert [one.text for one in found][-1].startswith("They've taken me off")
     last = found[-1]
-    assert last.closing and last.evidence.shape == (
-        len(last.items),
-        len(known_to(load_relation_model())),
-    )
+    assert last.closing and last.evidence.shape == (len(last.items), len(EVIDENCE))
     closed = [text for text, gone in zip(last.items, last.closed, strict=True) if gone]
     assert len(closed) == 1 and "metformin" in closed[0]
     assert not any(one.closing for one in found[:-1])
@@ -84,10 +81,7 @@ def test_a_change_among_many_items_is_made_and_nothing_else(lives: Path) -> None
 
 def test_what_weighs_many_items_is_learnt_and_lies_in_the_gate(tmp_path: Path, lives: Path) -> None:
     linear = fitted_crowded(told_lives(load_relation_model(), lives))
-    assert (
-        linear.weight.shape == (len(known_to(load_relation_model())),)
-        and np.isfinite(linear.weight).all()
-    )
+    assert linear.weight.shape == (len(EVIDENCE),) and np.isfinite(linear.weight).all()
     weights = read_weights(SHIPPED)
     gate = read_gate(gate_file(SHIPPED), weights)
     assert gate is not None and gate.crowded is not None

@@ -4,9 +4,9 @@ Among the memories of months some item always looks closed. In a row of twelve t
 right one 0.6 and, when nothing is closed, a bystander as much. So the few that stand out are read
 again alone, with what came before the message and without it, and sentence by sentence; and all
 that is known of them (by how much they stand out, whether the model points at another value, which
-words both share, what the second reading says, `memory/relations/second.py`) is weighed by one
-linear function. It is fitted to written lives that the model has not read
-(`tasks/relations/lives.py`).
+words both share) is weighed by one linear function. It is fitted to written lives that the model
+has not read (`tasks/relations/lives.py`). Beside few items the same is weighed, and what the second
+reading says (`memory/relations/second.py`), by a function of its own (`tasks/relations/few.py`).
 
 Most of those that stand out are bystanders, and after two or three readings no other one could
 make more of them: where the function stays below what anything is done from, whatever is still to
@@ -50,13 +50,13 @@ EVIDENCE: Final = (
 )  # fmt: skip
 """What is known of an item, in the order of the function's weights."""
 SECOND: Final = ("second", "second_alone")
-"""What a model with a second reading knows beside it: among the others, and of the item alone."""
+"""What the second reading says: among the other items, and of the item alone."""
 _IN_ROW: Final = ("unrelated", "comment", "beside", "correct", "end")
 _ALONE: Final = ("unrelated", "same", "detail", "comment", "beside", "correct", "end")
 
 
-def known_to(model: RelationModel) -> tuple[str, ...]:
-    """The names of what this model knows of an item."""
+def few_evidence(model: RelationModel) -> tuple[str, ...]:
+    """The names of what this model knows of one of a few items."""
     return (*EVIDENCE, *SECOND) if model.reads_twice else EVIDENCE
 
 
@@ -73,12 +73,13 @@ def evidence(
     recent: frozenset[str],
     found: np.ndarray,
     places: Sequence[int],
+    names: Sequence[str] = EVIDENCE,
 ) -> np.ndarray:
-    """float32 `[places, known_to(model)]`: what is known of each of these items.
+    """float32 `[places, names]`: what is known of each of these items.
 
     found: `[items, RELATIONS]`, the probabilities of the row.
     """
-    readings = _Readings(model, heard, items, recent, found, places)
+    readings = _Readings(model, heard, items, recent, found, places, names)
     for read in readings.further:
         for n in places:
             read(n)
@@ -116,7 +117,7 @@ def weighed(
     return at_most()
 
 
-_ROUNDING: Final = 1e-3  # far more than float32 loses in a sum of 37 numbers
+_ROUNDING: Final = 1e-3  # far more than float32 loses in a sum of 35 numbers
 
 
 class _Readings:
@@ -131,6 +132,7 @@ class _Readings:
         recent: frozenset[str],
         found: np.ndarray,
         places: Sequence[int],
+        names: Sequence[str] = EVIDENCE,
     ) -> None:
         from memograd.memory.relations import CLOSING, RELATIONS
 
@@ -142,11 +144,11 @@ class _Readings:
         self._texts = {n: present(items[n].text) for n in places}
         self._surest: dict[int, float] | None = None
         self._again: np.ndarray | None = None
-        self._names = known_to(model)
+        self._names = names
         alone = {n: self._relate(heard.before, n) for n in places}
         self._known = {n: self._begun(n, alone) for n in places}
         self.further: tuple[Callable[[int], None], ...] = (
-            *((self._read_again,) if model.reads_twice else ()),
+            *((self._read_again,) if SECOND[0] in names else ()),
             self._read_points,
             self._read_sentences,
             self._read_parts,
@@ -154,7 +156,7 @@ class _Readings:
         )
 
     def rows(self) -> np.ndarray:
-        """float32 `[places, known_to(model)]`; NaN where nothing was read."""
+        """float32 `[places, names]`; NaN where nothing was read."""
         rows = [[self._known[n].get(name, np.nan) for name in self._names] for n in self._places]
         return np.array(rows, dtype=np.float32).reshape(len(rows), len(self._names))
 

@@ -258,7 +258,7 @@ def without_explained(message: str) -> str:
     )
 
 
-SWAPS: Final = re.compile(
+_SWAPS: Final = re.compile(
     r"\b(?:other way (?:a?round|about)|wrong way (?:a?round|about)|vice versa|back to front"
     r"|(?:mixed|muddled|switched|swapped|crossed) (?:them|these|those|the two|both)"
     r"(?: (?:up|round|around|over))?"
@@ -278,6 +278,18 @@ _FEW: Final = 3  # words
 def only_swaps(message: str) -> bool:
     """Whether a message says that two things were taken for each other, and no more: "oops, other
     way round", 哎说反了."""
-    rest = SWAPS.sub(" ", message)
+    rest = _SWAPS.sub(" ", message)
     told = re.search(r"[\d\u4e00-\u9fff]", _FILLS_ZH.sub("", rest)) is not None
     return rest != message and not told and len(re.findall(r"[\w']+", rest)) <= _FEW
+
+
+_SHORT: Final = 40  # characters of a message that may be a value alone
+
+
+def corrects_last(heard: Heard, relation: str, *, recent: bool) -> tuple[bool, bool]:
+    """Whether a message says that it puts right what was just said, and whether it may: it says so,
+    or is short ("241*")."""
+    words = CORRECTS.search(heard.own) or _SWAPS.search(heard.own)
+    says = recent and relation != "end" and words is not None
+    short = len(heard.own) <= _SHORT and relation in ("correct", "retract")
+    return says, says or (recent and short)

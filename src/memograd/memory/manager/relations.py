@@ -27,7 +27,14 @@ from memograd.memory.manager.by_words import (
     says_already,
     touches_by_words,
 )
-from memograd.memory.manager.crowded import bound, evidence, known_to, stand_out, weighed
+from memograd.memory.manager.crowded import (
+    EVIDENCE,
+    bound,
+    evidence,
+    few_evidence,
+    stand_out,
+    weighed,
+)
 from memograd.memory.manager.cues import (
     ADDS,
     ADDS_SURELY,
@@ -35,8 +42,8 @@ from memograd.memory.manager.cues import (
     CORRECTS,
     DENIED,
     DENIES,
-    SWAPS,
     comparable,
+    corrects_last,
     leaves_alone,
     of_other_kind,
     tells_death,
@@ -79,8 +86,6 @@ if TYPE_CHECKING:
 
 TAKES_BACK: Final = 0.7
 """How surely what may be a request to forget takes an item back, for both to agree."""
-CORRECTS_FROM: Final = 0.05  # weighed, where a message says that it corrects what was just said
-SHORT: Final = 40  # characters of a message that may be a value alone
 FEW: Final = 3  # so many items near a message are few: one that looks closed mostly is
 
 
@@ -91,9 +96,9 @@ class RelationManager(Rewriter):
         """Raises BadInput where the model weighs other evidence than is known here."""
         super().__init__(model, thresholds=thresholds)
         weighing = (
-            (model.crowded, known_to(model), "crowded"),
+            (model.crowded, EVIDENCE, "crowded"),
             (model.requests, REQUEST_EVIDENCE, "requests"),
-            (model.few, known_to(model), "few"),
+            (model.few, few_evidence(model), "few"),
         )
         for weighs, known, name in weighing:
             if weighs is not None and len(weighs.weight) != len(known):
@@ -409,14 +414,15 @@ class RelationManager(Rewriter):
                     sure[n] = max(sure[n], *self._clauses(heard, item))
             if (few := self._model.few) is not None:
                 at = [n for n, one in enumerate(sure) if one >= link]
-                known = evidence(self._model, heard, items, recent, found, at)
+                names = few_evidence(self._model)
+                known = evidence(self._model, heard, items, recent, found, at, names)
                 for n, odds in zip(at, few.scores(known), strict=True):
                     relation = self._relation(found[n])
-                    says, may = _corrects_last(heard, relation, recent=items[n].id in recent)
-                    least = min(few.least, bound(CORRECTS_FROM)) if says else few.least
-                    sure[n] = sure[n] if odds >= least else 0.0
-                    weighed_sure = float(1 / (1 + np.exp(-odds)))
-                    unsure[n] = not may and weighed_sure < self.thresholds.few_close_above
+                    says, may = corrects_last(heard, relation, recent=items[n].id in recent)
+                    sure_of_few = float(1 / (1 + np.exp(-odds)))
+                    speaks = says and sure_of_few >= self.thresholds.few_correct_above
+                    sure[n] = sure[n] if speaks or odds >= few.least else 0.0
+                    unsure[n] = not may and sure_of_few < self.thresholds.few_close_above
         elif self._model.crowded is not None:
             places = stand_out(closing)
             bounds = self._bounds(few=False)
@@ -452,15 +458,6 @@ class RelationManager(Rewriter):
                 )
         why = reason("beside" if link else "new", fact.text)
         return Change(Decision(MemoryOp.add(fact.text), why), fact, may_change=link)
-
-
-def _corrects_last(heard: Heard, relation: str, *, recent: bool) -> tuple[bool, bool]:
-    """Whether a message says that it puts right what was just said, and whether it may: it says so,
-    or is short ("241*")."""
-    words = CORRECTS.search(heard.own) or SWAPS.search(heard.own)
-    says = recent and relation != "end" and words is not None
-    short = len(heard.own) <= SHORT and relation in ("correct", "retract")
-    return says, says or (recent and short)
 
 
 def _may_close(heard: Heard) -> bool:

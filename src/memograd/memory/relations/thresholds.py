@@ -37,6 +37,9 @@ class Thresholds:
     few_close_above: float = 0.6
     """What becomes past of a few items, where all that is known of them is weighed; below it an
     item is doubted at most, unless the message corrects what was just said."""
+    few_correct_above: float = 0.05
+    """A message that says that it corrects what was just said speaks of it from here on, also where
+    the bound of the function for few items is higher."""
     added_above: float = 0.97
     """Closes an item where the words say that something comes on top."""
     unrelated_above: float = 0.5
@@ -118,7 +121,7 @@ NAMES = tuple(field.name for field in fields(Thresholds))
 
 _LATER = frozenset(
     {
-        *("weighed_close_above", "weighed_doubt_above", "few_close_above"),
+        *("weighed_close_above", "weighed_doubt_above", "few_close_above", "few_correct_above"),
         *("meant_above", "meant_unnamed_above"),
     }
 )

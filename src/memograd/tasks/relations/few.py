@@ -29,7 +29,7 @@ import numpy as np
 from memograd.data.record_files import json_lines
 from memograd.errors import BadInput
 from memograd.memory.language import is_chinese
-from memograd.memory.manager.crowded import EVIDENCE, LEAST, evidence
+from memograd.memory.manager.crowded import EVIDENCE, LEAST, evidence, few_evidence
 from memograd.memory.manager.past import present
 from memograd.memory.manager.relations import FEW
 from memograd.memory.reader.fact import Heard
@@ -53,7 +53,7 @@ _LONG_AGO: Final = datetime(2024, 1, 1, tzinfo=UTC)
 class Looked:
     """A message beside a few items.
 
-    evidence: `[n, known_to(model)]` of the items that may look closed; closed: `[n]`. stranger:
+    evidence: `[n, few_evidence(model)]` of the items that may look closed; closed: `[n]`. stranger:
     whether they were told in another dialogue.
     """
 
@@ -174,7 +174,8 @@ class _Few(Closing):
         texts = [present(item.text) for item in items]
         read = self._model.relate(heard.turn.text, heard.before, texts)
         places = [n for n, one in enumerate(read[:, CLOSES].sum(1)) if one >= LEAST]
-        known = evidence(self._model, heard, items, recent, read, places)
+        names = few_evidence(self._model)
+        known = evidence(self._model, heard, items, recent, read, places, names)
         is_closed = np.array([items[n] in closed for n in places], bool)
         text = heard.turn.text
         self.found.append(Looked(self._dialogue, text, known, is_closed, stranger))

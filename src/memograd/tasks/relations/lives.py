@@ -56,8 +56,8 @@ RIDGE: Final = 30.0  # of slopes of standardised evidence
 class Beside:
     """A message beside many items.
 
-    evidence: `[n, known_to(model)]` of those that stand out; closed: `[n]`, which of them it
-    closes. closing: whether it closes any item at all. row: `[n]`, how surely by the row alone.
+    evidence: `[n, EVIDENCE]` of those that stand out; closed: `[n]`, which of them it closes.
+    closing: whether it closes any item at all. row: `[n]`, how surely by the row alone.
     """
 
     dialogue: str

@@ -15,7 +15,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -53,19 +52,11 @@ def turns_to_learn(turns: Sequence[WrittenTurn], seed: int) -> list[WrittenTurn]
     return [said for n, said in enumerate(turns) if draw.random() < share(n, said)]
 
 
-@dataclass(frozen=True)
-class Step:
-    """A step that was made: its number and loss."""
-
-    number: int
-    loss: float
-
-
 def train_second(
     weights: Weights,
     examples: Callable[[RowBuilder], Examples],
     config: RelationsConfig,
-    say: Callable[[Step], None] = lambda step: None,
+    say: Callable[[int, float], None] = lambda step, loss: None,
 ) -> Weights:
     """A second reading of those weights.
 
@@ -73,7 +64,7 @@ def train_second(
 
     examples: draws the rows, of tokens that the builder makes. config: of it steps, seed, batch,
     learning_rate, warmup, weight_decay, dropout, smoothing and closing_weight count. say: is told
-    of each step.
+    the number and the loss of each step.
     """
     if not second_layers(weights.layers):
         raise BadInput(
@@ -118,7 +109,7 @@ def train_second(
             torch.nn.utils.clip_grad_norm_(learning, 1.0)
             optimiser.step()
             made += 1
-            say(Step(made, float(loss.detach())))
+            say(made, float(loss.detach()))
         number += 1
     return second_of(network.to_weights(origin={"steps": config.steps, "seed": config.seed}))
 
