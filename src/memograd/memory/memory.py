@@ -5,8 +5,7 @@
         memory.search("Where does she live?", user_id="alice")["results"]
 
 By default nothing here needs a server, a language model or torch: a small trained model finds the
-facts and decides what they change, and search runs in the process. Reader, manager, embedder and
-reranker can each be another one.
+facts and decides what they change, and search runs in the process. Each part can be another one.
 
 Invariants: any sequence of calls answers like a plain dictionary of items would, and nothing
 written under one user is ever returned under another; a keyword that a method does not have is
@@ -141,12 +140,6 @@ class Memory(MemoryUpkeep):
     def from_config(cls, config: Mapping[str, Any]) -> Memory:
         """Open the memory that a configuration in mem0's form describes."""
         return cls(config)
-
-    def __enter__(self) -> Memory:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     # Writing
 

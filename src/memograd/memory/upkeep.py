@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from memograd.config import MemorySettings
 from memograd.errors import BadInput, MemogradError, Unfinished
@@ -47,6 +47,12 @@ class MemoryUpkeep:
         """
         self.recall.close()
         self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     # Answers and what is said of them
 

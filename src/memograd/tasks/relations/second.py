@@ -13,8 +13,9 @@ bits.
 from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
@@ -35,6 +36,9 @@ from memograd.tasks.relations.settings import RelationsConfig
 OTHERS: Final = 0.5  # share of the messages of other dialogues that are read
 EARLIER: Final = 0.15  # share of those before the last one of a twin
 TWINS: Final = 12  # messages; a longer life is no twin
+
+Batch = Sequence[Example]
+Entering = tuple[RelationBatch, torch.Tensor]
 
 
 def turns_to_learn(turns: Sequence[WrittenTurn], seed: int) -> list[WrittenTurn]:
@@ -92,26 +96,52 @@ def train_second(
     )
     drawn = examples(builder)
 
+    def entering(batch: Batch) -> Entering:
+        entered = batch_of([example.row for example in batch], table, e5.pad)
+        return entered, _below(encoder, batch, entered)
+
+    steps = _ahead(entering, _batches(drawn, config.steps))
+    for made, (batch, (entered, below)) in enumerate(steps):
+        for group in optimiser.param_groups:
+            group["lr"] = config.learning_rate * _share(made, config)
+        relations, _ = network.read(below, entered)
+        loss = loss_of_relations(relations, batch, config)
+        optimiser.zero_grad()
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(learning, 1.0)
+        optimiser.step()
+        say(made + 1, float(loss.detach()))
+    return second_of(network.to_weights(origin={"steps": config.steps, "seed": config.seed}))
+
+
+def _batches(drawn: Examples, steps: int) -> Iterator[Batch]:
+    """So many batches of the messages that meet facts.
+
+    Raises BadInput where there is no such message.
+    """
     made, number = 0, 0
-    while made < config.steps:
+    while made < steps:
         batches = [[one for one in batch if one.relations] for batch in drawn.batches(number)]
         batches = [batch for batch in batches if batch]
         if not batches:
             raise BadInput("No message of these dialogues meets a fact: name others to learn from.")
-        for batch in batches[: config.steps - made]:
-            for group in optimiser.param_groups:
-                group["lr"] = config.learning_rate * _share(made, config)
-            entered = batch_of([example.row for example in batch], table, e5.pad)
-            relations, _ = network.read(_below(encoder, batch, entered), entered)
-            loss = loss_of_relations(relations, batch, config)
-            optimiser.zero_grad()
-            torch.autograd.backward(loss)
-            torch.nn.utils.clip_grad_norm_(learning, 1.0)
-            optimiser.step()
-            made += 1
-            say(made, float(loss.detach()))
-        number += 1
-    return second_of(network.to_weights(origin={"steps": config.steps, "seed": config.seed}))
+        yield from batches[: steps - made]
+        made, number = made + len(batches), number + 1
+
+
+def _ahead(
+    entering: Callable[[Batch], Entering], batches: Iterable[Batch]
+) -> Iterator[tuple[Batch, Entering]]:
+    """Each batch with what enters the layers, which is computed while the one before is learnt."""
+    coming: deque[tuple[Batch, Future[Entering]]] = deque()
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        for batch in batches:
+            coming.append((batch, beside.submit(entering, batch)))
+            if len(coming) > 1:
+                first, made = coming.popleft()
+                yield first, made.result()
+        for first, made in coming:
+            yield first, made.result()
 
 
 def _below(encoder: Encoder, batch: Sequence[Example], entered: RelationBatch) -> torch.Tensor:
