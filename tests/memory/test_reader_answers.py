@@ -39,6 +39,11 @@ NOON = datetime(2024, 5, 7, 12, tzinfo=UTC)
         ("您有孩子吗?", "没有", "我没有孩子"),
         ("您会开车吗?", "会", "我会开车"),
         ("您是医生吗?", "是的", "我是医生"),
+        ("Hi again! Are you still at Shell?", "Still am!", "I am still at Shell"),
+        ("So you live in Oslo, right?", "yes", "I live in Oslo"),
+        ("Noted. You're allergic to nuts, correct?", "right", "I'm allergic to nuts"),
+        ("Your boss is Jo, is that right?", "yep", "my boss is Jo"),
+        ("确认一下:你的导师是袁教授,对吧?", "嗯对", "我的导师是袁教授"),
     ],
 )
 def test_a_plain_answer_is_told_in_full(question: str, answer: str, told: str) -> None:
@@ -62,6 +67,9 @@ def test_a_plain_answer_is_told_in_full(question: str, answer: str, told: str) -
         ("您喝咖啡还是茶?", "不喝"),
         ("您是左撇子吗?", "不会"),
         ("您叫什么?", "没有"),
+        ("You want me to draft it, right?", "yes"),
+        ("You have two kids, right?", "no, three"),
+        ("您需要发票,对吧?", "是的"),
     ],
 )
 def test_what_says_more_or_nothing_is_left_as_it_is(question: str, answer: str) -> None:
@@ -88,6 +96,7 @@ def test_an_offer_is_told_from_a_question_of_how_to_address_somebody() -> None:
         ("语气要正式吗?", "不用,像朋友就好", "不用,像朋友就好"),
         ("以后都用表格给您整理,可以吗?", "可别 就正常说话", "可别，就正常说话"),
         ("Should I address you as Mr. Haddad or Dr. Haddad?", "the second", "Dr. Haddad."),
+        ("你常住泉州还是漳州?我按当地的天气来给建议。", "前一个", "回答：泉州"),
     ],
 )
 def test_short_answers_are_kept(question: str, answer: str, fact: str) -> None:
@@ -107,6 +116,8 @@ def test_what_stands_before_a_question_is_no_part_of_the_answer() -> None:
 def test_a_chinese_answer_may_begin_with_a_plain_yes_or_no() -> None:
     assert begins_bare("要不要把字放大一点?", "要的要的,我老花380度")
     assert begins_bare("以后都用表格给您整理,可以吗?", "可别 就正常说话")
+    assert begins_bare("您之前有没有做过心脏支架手术?", "做过的,前年")
+    assert not begins_bare("您有没有做过手术?", "去过的,前年")
     assert not begins_bare("您住哪里?", "没 我住北京")
     assert not begins_bare("您住北京吗?", "我住上海,不过在北京上班")
 

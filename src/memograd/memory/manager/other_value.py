@@ -64,9 +64,13 @@ _WORD: Final = re.compile(r"[A-Za-z\d][\w'’-]*|[\u4e00-\u9fff]")
 _SHOUTED: Final = re.compile(r"(?<![\w-])[A-Z]{5,}(?![\w-])")  # "it's a CLARINET", which is no name
 _NO_VALUE: Final = re.compile(
     r"(?:only|just|now|not|no|yes|sorry|actually|it|that|this|one|really|too|also|again|then|here"
-    r"|there|is|was|are|so|and|but|mean|meant)",
+    r"|there|is|was|are|so|and|but|mean|meant|them|they|he|him|she|her|we|us|you|me|i)",
     re.IGNORECASE,
 )
+_NO_OLD_VALUE: Final = re.compile(
+    r"(?:to|of|for|with|by|as|the|an?|and|or|that|is|are|was|were|their|user)", re.IGNORECASE
+)
+"""Words of an item that are nobody's value: no "them" takes the place of "to"."""
 # How surely the model must point at two values, for what is made of them:
 POINTED: Final = 0.2  # from here on it is right nine times in ten
 POINTED_IN_PART: Final = 0.35  # one of several things that an item says
@@ -251,7 +255,9 @@ def pointed_at(
     found = model.other_value(_SHOUTED.sub(lambda m: m[0].lower(), own), before, old)
     if found is None or not of_one_type(old[slice(*found.old)], found.new):
         return None
-    if _NO_VALUE.fullmatch(found.new) or _counts_others(found, old, own):
+    if _NO_VALUE.fullmatch(found.new) or _NO_OLD_VALUE.fullmatch(old[slice(*found.old)]):
+        return None
+    if _counts_others(found, old, own):
         return None
     if found.new.rstrip("s") == old[slice(*found.old)].rstrip("s") and found.new.islower():
         return None  # "night trains, honestly" says nothing of one night train
@@ -349,6 +355,17 @@ def gives_surely(model: RelationModel, heard: Heard, old: str) -> bool:
         return False
     bare = found.new == bare_value(heard.own)  # it says nothing else
     return found.sure >= (POINTED_AT_ALL if bare else POINTED)
+
+
+_SCRATCHED: Final = re.compile(r"\W*(?:\w+\W+){0,2}(?:scratch|scrap|strike) that\b", re.IGNORECASE)
+
+
+def scratches_for_another(model: RelationModel, heard: Heard, items: Sequence[MemoryItem]) -> bool:
+    """Whether what sounds like a request to forget gives another value for what was just told:
+    "scrap that, just checked the card: O negative"."""
+    return _SCRATCHED.match(heard.own) is not None and any(
+        gives_surely(model, heard, present(item.text)) for item in items
+    )
 
 
 def in_part(model: RelationModel, heard: Heard, old: str) -> str | None:

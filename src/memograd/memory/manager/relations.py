@@ -56,6 +56,7 @@ from memograd.memory.manager.other_value import (
     gives_other,
     is_of_last,
     of_other_value,
+    scratches_for_another,
     surely_pointed,
 )
 from memograd.memory.manager.past import doubted, ended, instead, present
@@ -149,7 +150,7 @@ class RelationManager(Rewriter):
             return own[0] + [self._new(fact, items, None) for fact in own[1]]
         if heard.turn.said_as != "user" or not items:
             return [self._new(fact, items, None) for fact in (*heard.facts, *heard.asked)]
-        if heard.forget:
+        if heard.forget and not scratches_for_another(self._model, heard, just_told):
             gone = forgotten(self._model, self.thresholds, heard, items, recent)
             if (wish := other_wish(heard, gone, items)) is not None:
                 return [wish]

@@ -22,12 +22,12 @@ BARE_ANSWER: Final = re.compile(
     r"|n(?:o|ope|ah|ever|one)|not (?:me|us|really|at all|any ?more|that i know of|yet)|god no"
     r"|hell (?:yes|no|yeah)|both"
     r"|neither|either"
-    r"|the (?:former|latter|first|second|last)(?: one)?"
+    r"|(?:i )?still (?:am|do|is|are)|the (?:former|latter|first|second|last)(?: one)?"
     r"|(?:that|this)(?:'s| is) (?:right|correct|true|it|so)|you(?:'re| are) (?:right|correct)|quite"
     # A refusal, of what is offered for good.
     r"|(?:please )?(?:don'?t|do not)(?: bother)?|rather not|no (?:need|thanks|thank you)"
     r"|(?:可|千万|还是)?(?:别|別|不要|不用|不必|免)[了吧啦啊呀]*(?=[\s，,。!！]|$)"
-    r"|对|是的?|嗯+|有的?|没有|没|不是|不|会|不会|可以|好的?|行|前者|后者|第[一二三]个|都是?"
+    r"|(?:嗯+|对|是的?){1,3}|有的?|没有|没|不是|不|会|不会|可以|好的?|行|前者|后者|第[一二三]个|都是?"
     r"|都不)\b[\s\W]*",
     re.IGNORECASE,
 )
@@ -35,6 +35,7 @@ _BARE_HEAD_ZH: Final = re.compile(
     r"\W*(?:(?:从来|從來|当然|當然|暂时|暫時|目前)?(?:不是|不会|不要|不用|没有|沒有|可以|可别|是|对|對|嗯|好|行|要|有|会|會"
     r"|能|没|沒|不|冇|莫得)[的滴啊呀哦呢了啦吧]*){1,3}(?=[\s，,。!！])"
 )
+_VERB_AGAIN_ZH: Final = re.compile(r"\W*([\u4e00-\u9fff]{1,2}[过過])[的了啊呀哦]?(?=[\s，,。!！])")
 # An offer for good is a question about what one wants: "use metric units from now on?"
 _FOR_GOOD: Final = re.compile(
     r"\b(?:from now on|always|in (?:the )?future|going forward"
@@ -55,7 +56,7 @@ _OFFER: Final = re.compile(
     re.IGNORECASE,
 )
 _ASKS: Final = re.compile(
-    r"(?:(?:and|so|ok(?:ay)?|great|lovely|thanks|got it|right)[,.!]* )*"
+    r"(?:[^?]*[.!] )?(?:(?:and|so|ok(?:ay)?|great|lovely|thanks|got it|right)[,.!]* )*"
     r"(?P<verb>do|are|have) you (?P<rest>[^,;:?!.()]{2,60})\?",
     re.IGNORECASE,
 )
@@ -76,7 +77,8 @@ _NO: Final = re.compile(
     re.IGNORECASE,
 )
 _YES: Final = re.compile(
-    r"\W*(?:y(?:es|ep|eah|up)|sure do|of course|i do|i am|i have|absolutely|definitely)"
+    r"\W*(?:y(?:es|ep|eah|up)|sure do|of course|(?:i )?still (?:am|do)|i do|i am|i have|absolutely"
+    r"|definitely)"
     r"(?:[\s,.!]+(?:i do|i am|i have|yes|of course|lol|haha|sadly|indeed))*\W*",
     re.IGNORECASE,
 )
@@ -124,17 +126,50 @@ def without_guess(question: str, answer: str) -> tuple[str, str]:
 
 
 def begins_bare(question: str, answer: str) -> bool:
-    """Whether a Chinese answer begins with a plain yes or no and goes on: 要的要的，我老花380度."""
-    yes_or_no = re.search(r"[吗嗎]|(.)[不没沒]\1", question)
-    return yes_or_no is not None and _BARE_HEAD_ZH.match(answer) is not None
+    """Whether a Chinese answer begins with a plain yes or no and goes on: 要的要的，我老花380度.
+
+    One that says the verb again is a yes: 有没有做过手术？ 做过的，前年."""
+    if re.search(r"[吗嗎]|(.)[不没沒]\1", question) is None:
+        return False
+    again = _VERB_AGAIN_ZH.match(answer)
+    return _BARE_HEAD_ZH.match(answer) is not None or (again is not None and again[1] in question)
+
+
+_TAGGED: Final = re.compile(
+    r"(?:[^?]*[.!:] )?(?:(?:and|so|ok(?:ay)?|just to confirm)[,:]? )*"
+    r"(?P<told>you(?:r|['’](?:re|ve))? [^?]{3,60}?)"
+    r",? (?:right|correct|is that (?:right|correct))\?",
+    re.IGNORECASE,
+)
+_TAGGED_ZH: Final = re.compile(
+    r"(?:[^，,。:：？?]{2,14}[:：])?(?:那|所以)?(?P<told>[您你][^？?，,。]{2,30})"
+    r"[，,]?(?:[对對是]吧|[对對是][吗嗎]|没错吧|[对對]不[对對]|是不是)[?？]"
+)
+_AGREES: Final = re.compile(
+    r"\W*(?:y(?:es|ep|eah|up)|correct|right|exactly|that(?:'s| is) (?:right|correct|it)|indeed"
+    r"|嗯*[对對]+[的啊呀]?|嗯*是的?|没错|嗯+)\W*",
+    re.IGNORECASE,
+)
 
 
 def told_in_full(question: str, answer: str) -> str | None:
     """The sentence that a yes or a no stands for, in the first person."""
     question, answer = " ".join(question.split()), " ".join(answer.split())
+    tagged = _TAGGED.fullmatch(question) or _TAGGED_ZH.fullmatch(question)
+    if tagged is not None and _AGREES.fullmatch(answer):
+        of_talk = _OF_TALK.search(tagged["told"]) or _TALKS_ZH.search(simplified(tagged["told"]))
+        return None if of_talk else _as_mine(tagged["told"])
     if language_of(question) == "zh":
         return _in_chinese(question, answer)
     return _in_english(question, answer)
+
+
+def _as_mine(told: str) -> str:
+    """What is said to somebody, as that one would say it: "Your boss is Jo", 你的导师姓袁."""
+    told = re.sub("[您你]", "我", told)
+    for theirs, mine in (("your", "my"), ("you are", "I am"), ("you['’]re", "I'm"), ("you", "I")):
+        told = re.sub(rf"\b{theirs}\b", mine, told, flags=re.IGNORECASE)
+    return told
 
 
 def _in_english(question: str, answer: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from memograd.memory.language import language_of, simplified
 from memograd.memory.reader import screen_chinese, screen_english
-from memograd.memory.reader.answers import told_in_full
+from memograd.memory.reader.answers import begins_bare, told_in_full
 from memograd.memory.reader.choices import chosen
 from memograd.memory.reader.idle import is_idle
 from memograd.memory.reader.sentences import OwnWords, foreign, split_sentences
@@ -260,8 +260,9 @@ def _asked_at(sentences: Sequence[str], before: RawTurn, turn: RawTurn) -> int |
     if last == 0 or not asks(sentences[last - 1]):
         return None
     if not person:  # "Are you married? Then I know which flats to show you."
-        bare = _BARE_VALUE.fullmatch(turn.text) is not None
-        return last - 1 if bare or told_in_full(sentences[last - 1], turn.text) else None
+        asked, said = sentences[last - 1], turn.text
+        bare = _BARE_VALUE.fullmatch(said) is not None or begins_bare(asked, said)
+        return last - 1 if bare or told_in_full(asked, said) or chosen(asked, said) else None
     answer = next(iter(split_sentences(turn.text)), "")
     names = _NAMES.fullmatch(answer) is not None and is_short(answer, 4) and not is_idle(answer)
     return last - 1 if names and _ASKS_WHAT.match(sentences[last - 1]) else None
