@@ -83,6 +83,10 @@ def test_names_that_only_call_somebody_are_no_items():
             "Heres what they gave us, what does it say?",
         ),
         ("Here's what I ate today:\n\nI had porridge", "Here's what I ate today: I had porridge"),
+        ("Tone?\nJO: I moved for you.\nRITA: I never asked.\nJO: I sold my boat.", "Tone?"),
+        ("JOB: nurse\nCITY: Oslo\nPETS: a cat", "JOB: nurse CITY: Oslo PETS: a cat"),
+        ("面试我吧,就用这份假简历:姓名柳依,会手语", ""),
+        ("Interview me. I'm playing a made-up cook, fluent in Icelandic", "Interview me."),
     ],
 )
 def test_forwarded_notices_and_handed_texts_are_not_the_speakers_own(text: str, own: str) -> None:

@@ -80,6 +80,7 @@ def _goes_on(piece: str, following: str) -> bool:
 
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<(\w+)[^>]*>.*?</\1>", re.S)
 _QUOTED_LINE: Final = re.compile(r"^\s*(?:>|\|).*$", re.M)
+_SPOKEN_LINE: Final = re.compile(r"^[ \t]*([A-Z][A-Z'’. -]{1,20})(?:\([^)\n]*\))?:.*$", re.M)
 _LOG_LINE: Final = re.compile(r"^\s*(?:[{\[].*[}\]],?|.*[;{}]|\w+\(.*\)|[A-Z_]+=\S+)\s*$", re.M)
 _QUOTED: Final = re.compile(
     r"\"[^\"\n]{6,}\"|“[^”]{3,}”|「[^」]{3,}」|『[^』]{3,}』|‘[^’]{6,}’(?!\w)|《[^》]{3,}》"
@@ -142,7 +143,8 @@ _PLAY: Final = re.compile(
     r"|\blet'?s play(?! \w+ (?:again|later|tomorrow|tonight|on)\b)[^.!?]{0,30}[.!,;:] ?"
     r"(?:i am|i'?m|you are|you'?re|ur) "
     r"|^\s*\*[a-z][^*\n]{3,40}\* "  # *slams fist on bar* Innkeep!
-    r"|假装你|扮演|演一段|角色扮演"
+    r"|\bi(?:['’]m| am) (?:playing|acting) an? (?:made[- ]up|invented|fictional)\b"
+    r"|假装你|扮演|演一段|角色扮演|假(?:简历|簡歷|身份)"
     r"|[你妳](?:现在|現在|来|來)?[是当當扮演][^，,。]{1,10}[，,。]我(?:是|[来來]?[当當扮演])",
     re.I,
 )
@@ -191,6 +193,7 @@ _SECRET: Final = re.compile(
     r"|锁屏|助记词|pin码|安全码|报警器|警报器|[四六46]位[数码])"
     r"[^。！？\n]{0,12}?[A-Za-z\d][\w@#$!%&*.\-]{3,}"
     r"|(?:密码|密碼|口令)[^。！？\n]{0,26}?(?<![\d.])\d{4,8}(?![\d.元块塊年])"
+    r"|\bbearer[ :]+(?=\S*\d)\S{8,}"
     # A suitcase has three.
     r"|(?:密码|密碼|口令)(?:是|为|為|：|:|[改换換設设]成了?)\s*\d{3}(?![\d.元块塊年天个個位])"
     r"|\b(?:suitcase|luggage|bike|padlock|lock(?:er)?|gate|trunk)(?: lock)?(?:['’]s)?"
@@ -234,6 +237,7 @@ def foreign(text: str) -> list[tuple[int, int]]:
     lines = [m.span() for m in _LOG_LINE.finditer(text)]
     if len(lines) > 2:
         found += lines
+    found += _scene(text)
     task = _TASK.search(_QUOTED.sub(lambda m: " " * len(m[0]), text))
     found += [m.span() for m in _QUOTED.finditer(text) if task or _is_long(m[0])]
     if task:
@@ -255,6 +259,16 @@ def foreign(text: str) -> list[tuple[int, int]]:
     if mail := _MAIL.search(text):
         found.append((mail.start(), len(text)))
     return sorted(found)
+
+
+def _scene(text: str) -> list[tuple[int, int]]:
+    """The lines of a scene, which begin with who says them: of several, one speaks again.
+
+    The lines of a form ("JOB: nurse") begin in the same way, each with another word.
+    """
+    lines = list(_SPOKEN_LINE.finditer(text))
+    who = {line[1] for line in lines}
+    return [line.span() for line in lines] if 1 < len(who) < len(lines) else []
 
 
 def goes_on_with_play(before: Sequence[tuple[str, str]], text: str) -> bool:
