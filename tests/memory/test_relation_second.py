@@ -18,7 +18,7 @@ from memograd.memory.relations.gate import gate_file, read_gate
 from memograd.memory.relations.model import SHIPPED
 from memograd.memory.relations.second import (
     MOST,
-    closing_odds,
+    odds_of,
     read_second,
     second_file,
     second_of,
@@ -146,7 +146,7 @@ def test_how_sure_it_is_stays_within_its_bounds() -> None:
     logits = np.zeros((3, len(RELATIONS)))
     logits[0, CLOSES] = 40.0
     logits[1, CLOSES] = -40.0
-    odds = closing_odds(logits)
+    odds = odds_of(logits)
     assert odds[0] == MOST and odds[1] == -MOST
     leaves = len(RELATIONS) - len(CLOSES)
     assert odds[2] == pytest.approx(np.log(len(CLOSES) / leaves))

@@ -100,6 +100,8 @@ LEAST_WISH: Final = 0.3
 """How likely a wish must be at least, whatever the words: "Remove the second bullet" is none."""
 PERHAPS_ABOVE: Final = 0.15
 """How likely a wish must be that counts where it surely means something that is remembered."""
+PERHAPS_SAID_ABOVE: Final = 0.03
+"""The same where the message has a word that such requests have."""
 
 
 class TrainedReader(Worths):
@@ -330,8 +332,9 @@ class TrainedReader(Worths):
         """The sentences that may ask to forget something, as `Heard.perhaps` says."""
         if not setting.alone or asks_nothing_of_memory(message) or speaks_to_nobody(message):
             return ()
+        least = PERHAPS_SAID_ABOVE if MAY_ASK.search(message) else PERHAPS_ABOVE
         likely = zip(sentences, worth.tolist(), strict=True)
-        return tuple(text for (_, _, text), row in likely if row[2] >= PERHAPS_ABOVE)
+        return tuple(text for (_, _, text), row in likely if row[2] >= least)
 
 
 def _with_speaker(message: str, start: int, text: str) -> str:

@@ -47,7 +47,7 @@ from memograd.memory.relations.rows import (
     RowBuilder,
     Span,
 )
-from memograd.memory.relations.second import MOST, closing_odds, read_second, second_file
+from memograd.memory.relations.second import MOST, odds_of, read_second, second_file
 from memograd.memory.relations.values import (
     DEPTHS,
     OtherValue,
@@ -56,7 +56,14 @@ from memograd.memory.relations.values import (
     read_pointer,
     values_file,
 )
-from memograd.memory.relations.weights import RELATIONS, WORTHS, About, Weights, read_weights
+from memograd.memory.relations.weights import (
+    CLOSING,
+    RELATIONS,
+    WORTHS,
+    About,
+    Weights,
+    read_weights,
+)
 from memograd.memory.text_caches import hold
 
 if TYPE_CHECKING:
@@ -168,10 +175,14 @@ class RelationModel:
         return found
 
     def closes(
-        self, message: str, before: Sequence[tuple[str, str]], items: Sequence[str]
+        self,
+        message: str,
+        before: Sequence[tuple[str, str]],
+        items: Sequence[str],
+        relations: Sequence[str] = CLOSING,
     ) -> np.ndarray:
-        """float32 `[items]`: the log-odds that a user's message closes each, by the second reading
-        alone; of a long message those of the part that closes it most.
+        """float32 `[items]`: the log-odds that a user's message closes each in one of these ways,
+        by the second reading alone; of a long message those of the part that closes it most.
 
         Where `relate` was asked the same just before, only the last layers are computed.
         """
@@ -183,16 +194,14 @@ class RelationModel:
                 " benchmarks/relation_second.py."
             )
         message, before = self._read(message), [(who, normalised(text)) for who, text in before]
-        ready = [normalised(item) for item in items]
-        found = np.full(len(items), -MOST, dtype=np.float32)
+        ready, found = [*map(normalised, items)], np.full(len(items), -MOST, dtype=np.float32)
         for window in self._builder.windows(message):
             for start in range(0, len(ready), ITEMS_A_ROW):
-                part = ready[start : start + ITEMS_A_ROW]
-                row = self._builder.row(window.text, role="user", before=before, items=part)
+                part = slice(start, start + ITEMS_A_ROW)
+                row = self._builder.row(window.text, role="user", before=before, items=ready[part])
                 both = beside(row, row.items, self._encoder.encode_again(row))
-                odds = closing_odds(through(both, "relations", self._second))
-                best = found[start : start + len(part)]
-                best[:] = np.maximum(best, odds)
+                odds = odds_of(through(both, "relations", self._second), relations)
+                found[part] = np.maximum(found[part], odds)
         return found
 
     def worth(

@@ -17,7 +17,7 @@ Invariants: a model without that file has no second reading; a file of other wei
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -31,7 +31,6 @@ from memograd.memory.relations.values import DEPTHS
 from memograd.memory.relations.weights import CLOSING, RELATIONS, Weights, matrix_names
 
 MOST: Final = 6.9  # log-odds: a thousandth, as of the first reading
-_CLOSES: Final = [RELATIONS.index(name) for name in CLOSING]
 
 
 def second_layers(layers: int) -> range:
@@ -39,10 +38,11 @@ def second_layers(layers: int) -> range:
     return range(min(DEPTHS[-1], layers), layers)
 
 
-def closing_odds(logits: np.ndarray) -> np.ndarray:
-    """`[n]` of logits `[n, RELATIONS]`: the log-odds that the item is closed, within MOST."""
-    leaves = [n for n in range(len(RELATIONS)) if n not in _CLOSES]
-    sums = [np.logaddexp.reduce(logits[:, side], axis=1) for side in (_CLOSES, leaves)]
+def odds_of(logits: np.ndarray, relations: Sequence[str] = CLOSING) -> np.ndarray:
+    """`[n]` of logits `[n, RELATIONS]`: the log-odds of these relations, within MOST."""
+    these = [RELATIONS.index(name) for name in relations]
+    others = [n for n in range(len(RELATIONS)) if n not in these]
+    sums = [np.logaddexp.reduce(logits[:, side], axis=1) for side in (these, others)]
     return np.asarray(np.clip(sums[0] - sums[1], -MOST, MOST))
 
 

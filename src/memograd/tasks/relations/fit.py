@@ -44,7 +44,7 @@ from memograd.memory.relations.gate import Gate
 from memograd.memory.relations.model import RelationModel
 from memograd.memory.relations.thresholds import NAMES, Thresholds
 from memograd.memory.relations.values import ValuePointer
-from memograd.memory.relations.weights import Weights
+from memograd.memory.relations.weights import CLOSING, Weights
 from memograd.tasks.relations.cases import Case, Wrong, language_of, play, what_is_wrong
 
 GRID: Final = (
@@ -181,14 +181,18 @@ class RememberingModel(RelationModel):
         return self._once("worth", super().worth, message, before, segments, role)
 
     def closes(
-        self, message: str, before: Sequence[tuple[str, str]], items: Sequence[str]
+        self,
+        message: str,
+        before: Sequence[tuple[str, str]],
+        items: Sequence[str],
+        relations: Sequence[str] = CLOSING,
     ) -> np.ndarray:
         """As of `RelationModel`."""
 
         def compute(*asked: Any) -> np.ndarray:
-            return super(RememberingModel, self).closes(*asked[:3])
+            return super(RememberingModel, self).closes(*asked[:3], relations)
 
-        return self._once("closes", compute, message, before, items, "user")
+        return self._once(f"closes {relations}", compute, message, before, items, "user")
 
     def _once(
         self,
