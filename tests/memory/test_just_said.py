@@ -34,6 +34,11 @@ def shown(memory: Memory, query: str) -> str:
     [
         (["My hotel room is 508", "Scratch that, it's 580"], "508", "580"),
         (["My dentist appointment is on Monday", "no wait, Tuesday"], "Monday", "Tuesday"),
+        (
+            ["My blood type is A negative", "scrap that, I checked the card: O neg"],
+            "A neg",
+            "O neg",
+        ),
         (["my favourite dessert is tiramisu", "no wait, panna cotta"], "tiramisu", "panna cotta"),
         (["我生日是5月1号", "说错了,是6月1号"], "5月1号", "6月1号"),
         (["我最爱吃芒果", "不对不对,是榴莲"], "芒果", "榴莲"),

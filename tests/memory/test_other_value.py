@@ -9,7 +9,12 @@ import pytest
 from tests.memory.test_write_path import Answering, closing, opened, texts
 
 from memograd.memory import Memory
+from memograd.memory.manager.other_value import pointed_at
+from memograd.memory.reader.fact import Heard
+from memograd.memory.records.turns import RawTurn
 from memograd.memory.relations.model import SHIPPED
+from memograd.memory.relations.rows import Span
+from memograd.memory.relations.values import OtherValue
 
 
 @pytest.fixture
@@ -45,6 +50,17 @@ def test_another_value_of_the_same_thing_takes_its_place(
         memory.add(first, user_id="v")
         memory.add(later, user_id="v")
         assert len(texts(memory, "v")) == 2
+
+
+@pytest.mark.parametrize(("old", "new"), [("to", "them"), ("reads", "them"), ("to", "Vogue")])
+def test_a_word_that_is_nobodys_value_takes_no_place_and_gives_none(old: str, new: str) -> None:
+    text = "User's subscription to the New Yorker piles up, nobody reads it."
+    place = text.index(f" {old} ") + 1
+    model: Any = Answering()
+    model.other_value = lambda *asked: OtherValue(Span(place, place + len(old)), new, 0.9)
+    said = "I told them not to renew, Vogue is enough"
+    heard = Heard(RawTurn("1", "user", said, None, 1), own=said)
+    assert pointed_at(model, heard, text) is None
 
 
 @pytest.mark.parametrize(("items", "rewritten"), [(2, True), (5, False)])

@@ -57,6 +57,15 @@ def test_a_second_reading_that_learnt_nothing_says_what_the_first_says(
         assert found.shape == odds.shape and (found >= odds - 2e-3).all()
 
 
+def test_one_way_of_closing_is_asked_for_by_name(same: RelationModel) -> None:
+    said = "forget where I live, please"
+    odds = {names: same.closes(said, BEFORE, ITEMS, names) for names in (CLOSING, ("retract",))}
+    assert (odds[("retract",)] <= odds[CLOSING]).all()
+    row = np.zeros((1, len(RELATIONS)))
+    row[0, RELATIONS.index("retract")] = 3.0
+    assert odds_of(row, ("retract",))[0] == pytest.approx(3.0 - np.log(len(RELATIONS) - 1))
+
+
 def test_it_is_computed_behind_the_layers_that_the_first_went_through(
     same: RelationModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
