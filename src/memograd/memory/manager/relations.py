@@ -199,13 +199,17 @@ class RelationManager(Rewriter):
         said = MAY_ASK.search(heard.own) is not None
         if DENIES.search(heard.own) or (len(items) > FEW_TO_FORGET and not said):
             return False
+        living = [n for n, item in enumerate(items) if not is_past(item.text)]
+        if self._model.reads_twice:
+            texts = [present(items[n].text) for n in living]
+            odds = self._model.closes(heard.turn.text, heard.before, texts, ("retract",))
+            return any(one >= self.thresholds.asks_above for one in 1 / (1 + np.exp(-odds)))
         retract = self._names.index("retract")
-        return any(
-            float(row[retract])
-            >= (self.thresholds.retract_above if said and item.id in recent else TAKES_BACK)
-            and not is_past(item.text)
-            for item, row in zip(items, found, strict=True)
-        )
+        least = [
+            self.thresholds.retract_above if said and items[n].id in recent else TAKES_BACK
+            for n in living
+        ]
+        return any(found[n, retract] >= one for n, one in zip(living, least, strict=True))
 
     def _changed(
         self,

@@ -66,6 +66,8 @@ class Thresholds:
     """Taken back, where no word denies it."""
 
     # What a request to forget means.
+    asks_above: float = 0.4
+    """What sounds a little like a request, taking an item back by the second reading."""
     meant_above: float = 0.4
     """A part of an item that is meant."""
     meant_unnamed_above: float = 0.75
@@ -122,7 +124,7 @@ NAMES = tuple(field.name for field in fields(Thresholds))
 _LATER = frozenset(
     {
         *("weighed_close_above", "weighed_doubt_above", "few_close_above", "few_correct_above"),
-        *("meant_above", "meant_unnamed_above"),
+        *("asks_above", "meant_above", "meant_unnamed_above"),
     }
 )
 """What files that were written before do not have; they mean the defaults."""
