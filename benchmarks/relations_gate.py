@@ -116,7 +116,7 @@ def main() -> None:
     gate = read_gate(gate_file(arguments.weights), weights)
     went_on = [name for name in split["continued_with"] if name.startswith("dialogues/")]
     learnt_of = split["train"] + went_on
-    worth_of = split["worth_of"]
+    worth_of = split["worth_of"] + split["requests_of"]
     few_of = split["few_of"]
     if arguments.only:
         if gate is None:

@@ -17,7 +17,7 @@ from tests.memory.test_write_path import texts as written
 
 from memograd.memory import Memory, MemoryItem, RawTurn, Scope
 from memograd.memory.manager.past import goes_on, with_subject
-from memograd.memory.manager.request_evidence import (
+from memograd.memory.manager.requests import (
     CLAUSES,
     REQUEST_EVIDENCE,
     clauses_of,

@@ -407,11 +407,10 @@ def test_the_split_holds_apart_what_teaches_and_what_measures() -> None:
     there = {f"dialogues/{path.stem}" for path in (corpus / "dialogues").glob("*.jsonl")}
     assert all(len(names) == len(set(names)) for names in uses.values())
     assert {name for names in uses.values() for name in names} == there
-    for weighs in ("requests_of", "worth_of"):
-        first = ["train", "chosen_by", "continued_with", "weighed_by", weighs]
-        assert len(names := [name for use in first for name in uses[use]]) == len(set(names))
+    weights = ("train", "chosen_by", "continued_with", "weighed_by", "requests_of", "worth_of")
+    first = [name for use in weights for name in uses[use]]
+    assert len(first) == len(set(first))
     # What weighs a reading has not taught it.
-    weighs = {*uses["few_of"], *uses["weighed_by"], *uses["requests_of"]}
-    assert not set(uses["second_of"]) & weighs
+    assert not set(uses["second_of"]) & {*uses["few_of"], *uses["weighed_by"]}
     taught = {name for use, names in uses.items() if use != "never_read" for name in names}
     assert not taught & set(uses["never_read"])

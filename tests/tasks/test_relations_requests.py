@@ -12,7 +12,7 @@ import pytest
 
 from memograd.errors import BadInput
 from memograd.memory.manager import RelationManager
-from memograd.memory.manager.request_evidence import names_of_requests
+from memograd.memory.manager.requests import REQUEST_EVIDENCE
 from memograd.memory.relations import load_relation_model
 from memograd.memory.relations.gate import Linear, gate_file, read_gate, write_gate
 from memograd.memory.relations.model import SHIPPED, RelationModel, read_parts
@@ -50,7 +50,7 @@ def test_of_an_item_with_two_facts_the_part_is_meant_that_is_taken_back(tmp_path
     assert len({part.item for part in others[-1].parts}) == 1  # all of it told in one breath
     meant = [part.text for part, one in zip(asked.parts, asked.meant, strict=True) if one]
     assert len(meant) == 1 and "Stavros" in meant[0]
-    assert asked.evidence.shape == (len(asked.parts), len(names_of_requests(load_relation_model())))
+    assert asked.evidence.shape == (len(asked.parts), len(REQUEST_EVIDENCE))
     assert len({part.item for part in asked.parts}) < len(asked.parts)
 
 

@@ -61,9 +61,9 @@ from memograd.memory.manager.other_value import (
 )
 from memograd.memory.manager.past import doubted, ended, instead, present
 from memograd.memory.manager.protocol import Change
-from memograd.memory.manager.request_evidence import names_of_requests
 from memograd.memory.manager.requests import (
     FEW_TO_FORGET,
+    REQUEST_EVIDENCE,
     as_request,
     forgotten,
     other_wish,
@@ -98,7 +98,7 @@ class RelationManager(Rewriter):
         super().__init__(model, thresholds=thresholds)
         weighing = (
             (model.crowded, EVIDENCE, "crowded"),
-            (model.requests, names_of_requests(model), "requests"),
+            (model.requests, REQUEST_EVIDENCE, "requests"),
             (model.few, few_evidence(model), "few"),
         )
         for weighs, known, name in weighing:

@@ -2,10 +2,11 @@
 
     The money I owe my brother stays between us, drop it. The rent can stay.
 
-What is known of every part of the items near it (`request_evidence.py`: how surely it and its item
-are taken back, by how much more surely than any other, which words it shares with the clauses that
-ask and with those that say what is to stay) is weighed by one linear function, fitted to written
-requests (`tasks/relations/requests.py`).
+The relation model reads the request together with every part of the items near it ("User rents in
+Leeds"), with what came before it and alone, with the whole items, and clause by clause. What is
+known of a part (how surely it and its item are taken back, by how much more surely than any other,
+which words it shares with the clauses that ask and with those that say what is to stay) is weighed
+by one linear function, fitted to written requests (`tasks/relations/requests.py`).
 
 Invariants: a request that only points, or means all that was said, takes what was just said, unless
 it says what is to stay; else only parts that are meant, and what goes on about them or remarks on
@@ -17,8 +18,9 @@ request these alone.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -26,8 +28,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from memograd.memory.language import is_chinese
+from memograd.memory.manager.crowded import log_odds
 from memograd.memory.manager.cues import ALL_SAID
 from memograd.memory.manager.left_over import (
+    ALL_OF_IT,
+    THE_PAST,
     forgets,
     goes_with,
     of_whom_all_goes,
@@ -36,18 +41,14 @@ from memograd.memory.manager.left_over import (
 from memograd.memory.manager.ordinals import meant_by_order
 from memograd.memory.manager.past import (
     instead,
+    not_present,
+    parts_of,
     present,
     stems,
+    with_subject,
     words_of,
 )
 from memograd.memory.manager.protocol import Change
-from memograd.memory.manager.request_evidence import (
-    REQUEST_EVIDENCE,
-    Part,
-    clauses_of,
-    parts_of_items,
-    request_evidence,
-)
 from memograd.memory.reader.asked import asked_apart
 from memograd.memory.reader.fact import Fact, Heard
 from memograd.memory.reader.forget import MAY_ASK, says_what_stays
@@ -61,9 +62,22 @@ if TYPE_CHECKING:
 
 FEW_TO_FORGET: Final = 5  # so many items are few: among more one always looks meant
 FEW_POINTED_AT: Final = 3  # so many items just said may be the "it" of a request that says more
+CLAUSES: Final = 8  # of a request that are read alone
 MEANT_AT_LEAST: Final = 0.2
 """How likely the likeliest part of what was just said is meant at least, where something surely
 is: a clause points, or says what else is to stay."""
+REQUEST_EVIDENCE: Final = (
+    "item_before", "item_alone", "part_before", "part_alone", "margin_in_item", "margin_before",
+    "margin_alone", "clause", "clause_margin", "clause_of_what_stays", "words_asked",
+    "words_to_stay", "recent", "share_recent", "all_of_it", "of_surest_item", "place", "parts",
+    "items", "asks_surely", "says_what_stays",
+)  # fmt: skip
+"""What is known of a part of an item, in the order of the function's weights."""
+_CLAUSE: Final = re.compile(
+    r"(?<=[.;!?])\s+|,\s+|[，。；！？：,]|(?<=[\u4e00-\u9fff])\s+|\s+[-–—]+\s+"
+    r"|\s+(?=(?:because|'?cause|cos|so that|in case|before|but|except)\b)|(?=但)",
+    re.IGNORECASE,
+)
 _POINTS: Final = re.compile(
     r"\b(?:that|this|it|last (?:message|thing|bit|one|part)"
     r"|what i (?:just )?(?:said|told (?:you|u|ya)|wrote|typed)"
@@ -117,6 +131,16 @@ _OF_STAYING: Final = stems(
     "fine okay alright good stay stays keep kept mind 没事关系无所谓随便要紧可以留着记照旧妨碍"
 )
 _OF_SOMETHING: Final = re.compile(r"\babout\b|\bof my\b|的事|关于|關於|有关|有關", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the item at `item`, at `place` of its `among` parts."""
+
+    item: int
+    place: int
+    among: int
+    text: str
 
 
 def as_request(heard: Heard) -> Heard:
@@ -359,3 +383,110 @@ def _says(text: str) -> frozenset[str]:
         return f" {' '.join(asking[0].split()[1:-1])} "
 
     return stems(MAY_ASK.sub(between, _POINTS.sub(" ", text))) - _OF_ASKING
+
+
+def parts_of_items(items: Sequence[MemoryItem]) -> list[Part]:
+    """Of the present of each item, and then what each tells of the past."""
+    parts = []
+    for n, item in enumerate(items):
+        texts = parts_of(present(item.text))
+        parts += [
+            Part(n, place, len(texts), with_subject(item.text, text))
+            for place, (text, _) in enumerate(texts)
+        ]
+    return parts + [
+        Part(n, THE_PAST, 1, past)
+        for n, item in enumerate(items)
+        if (past := not_present(item.text))
+    ]
+
+
+def request_evidence(
+    model: RelationModel,
+    heard: Heard,
+    items: Sequence[MemoryItem],
+    parts: Sequence[Part],
+    recent: frozenset[str],
+) -> np.ndarray:
+    """float32 `[parts, REQUEST_EVIDENCE]`: what is known of each part."""
+    from memograd.memory.relations import CLOSING, RELATIONS
+
+    closing = [RELATIONS.index(name) for name in CLOSING]
+    own = heard.own or heard.turn.text
+
+    def read(message: str, before: Sequence[tuple[str, str]], texts: Sequence[str]) -> np.ndarray:
+        found: np.ndarray = model.relate(message, before, texts)[:, closing].sum(1)
+        return found
+
+    texts = [part.text for part in parts]
+    wholes = [present(item.text) for item in items]
+    part_before, part_alone = (read(heard.turn.text, b, texts) for b in (heard.before, ()))
+    item_before, item_alone = (read(heard.turn.text, b, wholes) for b in (heard.before, ()))
+    clauses = clauses_of(own)
+    by_clause = np.stack([read(one, (), texts) for one in clauses])
+    stays = np.array([says_what_stays(one) for one in clauses])
+    asks = np.array([MAY_ASK.search(one) is not None for one in clauses]) & ~stays
+    words = [words_of(text) for text in texts]
+    asked, kept = (_words_shared(clauses, chosen, words) for chosen in (asks, stays))
+    of_asking = by_clause[asks].max(0, initial=0.0)
+    told_now = [items[n].id in recent for n in range(len(items))]
+    surest = int(np.argmax(item_before + item_alone))
+    rows = []
+    for n, part in enumerate(parts):
+        first = n - max(part.place, 0)
+        here = slice(first, first + part.among)  # the parts of its item
+        known = {
+            "item_before": log_odds(item_before[part.item]),
+            "item_alone": log_odds(item_alone[part.item]),
+            "part_before": log_odds(part_before[n]),
+            "part_alone": log_odds(part_alone[n]),
+            "margin_in_item": _margin(part_before[here], n - here.start)
+            + _margin(part_alone[here], n - here.start),
+            "margin_before": _margin(part_before, n),
+            "margin_alone": _margin(part_alone, n),
+            "clause": log_odds(by_clause[:, n].max()),
+            "clause_margin": _margin(of_asking, n),
+            "clause_of_what_stays": log_odds(by_clause[stays, n].max(initial=0.0)),
+            "words_asked": asked[n],
+            "words_to_stay": kept[n],
+            "recent": told_now[part.item],
+            "share_recent": np.mean(told_now),
+            "all_of_it": ALL_OF_IT.search(own) is not None,
+            "of_surest_item": part.item == surest,
+            "place": min(max(part.place, 0), 3),
+            "parts": min(part.among, 6),
+            "items": np.log(len(items)),
+            "asks_surely": not heard.perhaps,
+            "says_what_stays": stays.any(),
+        }
+        if part.place == THE_PAST:  # of which the item by itself says nothing
+            known["item_before"], known["item_alone"] = (
+                log_odds(one[n]) for one in (part_before, part_alone)
+            )
+        rows.append([known[name] for name in REQUEST_EVIDENCE])
+    return np.array(rows, dtype=np.float32).reshape(len(rows), len(REQUEST_EVIDENCE))
+
+
+def clauses_of(own: str) -> list[str]:
+    """The clauses of a request that are read: of a long message those that ask, or say what is to
+    stay, go first."""
+    found = [one.strip() for one in _CLAUSE.split(own) if one and re.search(r"\w", one)]
+    found.sort(key=lambda one: not (MAY_ASK.search(one) or says_what_stays(one)))
+    return found[:CLAUSES] or [own]
+
+
+def _words_shared(
+    clauses: Sequence[str], chosen: np.ndarray, words: Sequence[frozenset[str]]
+) -> list[float]:
+    """How many words each part shares with the chosen clauses, at most 2; one that many parts have
+    counts less."""
+    said = frozenset().union(
+        *(words_of(one) for one, is_chosen in zip(clauses, chosen, strict=True) if is_chosen)
+    )
+    having = Counter(word for one in words for word in one)
+    return [min(sum(1 / having[word] for word in said & one), 2.0) for one in words]
+
+
+def _margin(sure: np.ndarray, n: int) -> float:
+    """By how much one is surer than every other; 0 where there is no other."""
+    return 0.0 if len(sure) == 1 else float(sure[n] - np.delete(sure, n).max(initial=0.0))

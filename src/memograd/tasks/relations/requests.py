@@ -23,7 +23,7 @@ import numpy as np
 from memograd.errors import BadInput
 from memograd.memory.language import is_chinese
 from memograd.memory.manager.past import present, words_of
-from memograd.memory.manager.request_evidence import (
+from memograd.memory.manager.requests import (
     Part,
     parts_of_items,
     request_evidence,
@@ -41,7 +41,7 @@ RIDGE: Final = 30.0  # of slopes of standardised evidence
 
 @dataclass(frozen=True)
 class Request:
-    """evidence: `[n, names_of_requests(model)]` of the parts near it; meant: `[n]`."""
+    """evidence: `[n, REQUEST_EVIDENCE]` of the parts near it; meant: `[n]`."""
 
     dialogue: str
     text: str
