@@ -1,6 +1,7 @@
 """What acts on the message just before, and that no prompt shows again what it took away."""
 
 import pytest
+from tests.quick import quick
 
 from memograd import Memory
 from memograd.memory.manager.past import (
@@ -31,15 +32,22 @@ def shown(memory: Memory, query: str) -> str:
 
 @pytest.mark.parametrize(
     ("said", "gone", "stays"),
-    [
-        (["My hotel room is 508", "Scratch that, it's 580"], "508", "580"),
-        (["My dentist appointment is on Monday", "no wait, Tuesday"], "Monday", "Tuesday"),
-        (["my favourite dessert is tiramisu", "no wait, panna cotta"], "tiramisu", "panna cotta"),
-        (["我生日是5月1号", "说错了,是6月1号"], "5月1号", "6月1号"),
-        (["我最爱吃芒果", "不对不对,是榴莲"], "芒果", "榴莲"),
-        (["I live in Kiel", "I am a nurse", "Forget that."], "nurse", "Kiel"),
-        (["我住在青岛", "我在看心理医生", "忘掉我刚才说的吧"], "心理医生", "青岛"),
-    ],
+    quick(
+        [
+            (["My hotel room is 508", "Scratch that, it's 580"], "508", "580"),
+            (["My dentist appointment is on Monday", "no wait, Tuesday"], "Monday", "Tuesday"),
+            (
+                ["my favourite dessert is tiramisu", "no wait, panna cotta"],
+                "tiramisu",
+                "panna cotta",
+            ),
+            (["我生日是5月1号", "说错了,是6月1号"], "5月1号", "6月1号"),
+            (["我最爱吃芒果", "不对不对,是榴莲"], "芒果", "榴莲"),
+            (["I live in Kiel", "I am a nurse", "Forget that."], "nurse", "Kiel"),
+            (["我住在青岛", "我在看心理医生", "忘掉我刚才说的吧"], "心理医生", "青岛"),
+        ],
+        range(0, 7, 3),
+    ),
 )
 def test_what_was_corrected_or_taken_back_is_in_no_prompt(tmp_path, said, gone, stays):
     with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
