@@ -6,6 +6,7 @@ import gc
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 import threading
 import uuid
@@ -32,6 +33,21 @@ if TYPE_CHECKING:
     from tests.policy.scripted_vllm import ScriptedVllm
 
 
+def pytest_configure() -> None:
+    """The tests' files stand in memory where a machine has room, unless TMPDIR says otherwise.
+
+    A journal waits for its disk at each commit, a test hundreds of times. What a process wrote
+    before it was killed is kept by the system, on a disk or in memory.
+    """
+    memory = Path("/dev/shm")
+    if "TMPDIR" in os.environ or not os.access(memory, os.W_OK):
+        return
+    if os.statvfs(memory).f_flag & os.ST_NOEXEC or shutil.disk_usage(memory).free < 6 * 2**30:
+        return
+    os.environ["TMPDIR"] = str(memory)
+    tempfile.tempdir = None  # it is looked for again
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is collected, a million objects with all that the tests import, lives until the end.
@@ -50,7 +66,9 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 # Every run tries the same examples, however slow; --hypothesis-profile=default looks further.
-settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
+settings.register_profile(
+    "repeatable", max_examples=30, derandomize=True, database=None, deadline=None
+)
 settings.load_profile("repeatable")
 
 

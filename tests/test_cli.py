@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.quick import quick
 
 import memograd
 from memograd.cli import main
@@ -154,15 +155,18 @@ def test_a_wrong_setting_is_2(verbs: Verbs, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ["evaluate"],
-        ["demo", "--steps", "0"],
-        ["demo", "--steps", "many"],
-        ["train", "memory-qa", "--steps", "3"],
-        ["dance"],
-        [],
-        ["train"],
-    ],
+    quick(
+        [
+            ["evaluate"],
+            ["demo", "--steps", "0"],
+            ["demo", "--steps", "many"],
+            ["train", "memory-qa", "--steps", "3"],
+            ["dance"],
+            [],
+            ["train"],
+        ],
+        range(0, 7, 3),
+    ),
 )
 def test_wrong_usage_is_2(
     verbs: Verbs, capsys: pytest.CaptureFixture[str], arguments: list[str]
@@ -176,13 +180,16 @@ def test_wrong_usage_is_2(
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [
-        (["serve", "--prt", "1"], "memograd: No such option: --prt"),
-        (["serve", "--port", "70000"], "memograd: Invalid value for '--port'"),
-        (["serve", "keys", "creat", "x"], "memograd: No such command 'creat'"),
-        (["memory", "search"], "memograd: Missing argument"),
-        (["mcp", "install", "emacs", "--force"], "memograd: No such option: --force"),
-    ],
+    quick(
+        [
+            (["serve", "--prt", "1"], "memograd: No such option: --prt"),
+            (["serve", "--port", "70000"], "memograd: Invalid value for '--port'"),
+            (["serve", "keys", "creat", "x"], "memograd: No such command 'creat'"),
+            (["memory", "search"], "memograd: Missing argument"),
+            (["mcp", "install", "emacs", "--force"], "memograd: No such option: --force"),
+        ],
+        range(0, 5, 3),
+    ),
 )
 def test_what_is_wrong_is_named_in_one_line(
     capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
@@ -197,10 +204,13 @@ def test_what_is_wrong_is_named_in_one_line(
 
 @pytest.mark.parametrize(
     "command",
-    [
-        *([], ["train"], ["train", "memory-qa"], ["train", "text"]),
-        *(["evaluate"], ["demo"], ["version"]),
-    ],
+    quick(
+        [
+            *([], ["train"], ["train", "memory-qa"], ["train", "text"]),
+            *(["evaluate"], ["demo"], ["version"]),
+        ],
+        range(0, 7, 3),
+    ),
 )
 def test_help_says_the_exit_codes(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(*command, "--help") == 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.quick import quick
 
 from memograd.cli import main
 from memograd.cli.show import plain
@@ -116,6 +117,7 @@ def test_update_changes_text_metadata_and_end(
     assert "no memory" in command("update", "nobody", "x", code=2).lower()
 
 
+@pytest.mark.slow
 def test_search_takes_what_python_takes(command: Command, from_json: Callable[..., Any]) -> None:
     for text in ("I like tea", "We met in Paris"):
         from_json("add", text, "--user", "a", "--verbatim")
@@ -283,12 +285,15 @@ def test_a_file_of_messages(
 
 @pytest.mark.parametrize(
     ("written", "said"),
-    [
-        (b'[{"content": "a"}, {"role": "user"}]', "Message 2 of chat"),
-        (b'{"content": "a"}\n{"content": ', "Line 2 of chat is not JSON"),
-        (b"3", "Message 1 of chat"),
-        (b"\xff", "not UTF-8"),
-    ],
+    quick(
+        [
+            (b'[{"content": "a"}, {"role": "user"}]', "Message 2 of chat"),
+            (b'{"content": "a"}\n{"content": ', "Line 2 of chat is not JSON"),
+            (b"3", "Message 1 of chat"),
+            (b"\xff", "not UTF-8"),
+        ],
+        range(0, 4, 3),
+    ),
 )
 def test_a_file_of_something_else(
     command: Command, bare_environment: Path, written: bytes, said: str
@@ -300,35 +305,38 @@ def test_a_file_of_something_else(
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [
-        (["add", "I live in Boston."], "user_id"),
-        (["add", "--user", "alice"], "--file"),
-        (["add", "text", "--file", "x", "--user", "alice"], "--file"),
-        (["add", "--file", "nowhere", "--user", "alice"], "nowhere cannot be read"),
-        (["add", "text", "--user", "alice", "--at", "soon"], "timestamp is 'soon'"),
-        (["add", "text", "--user", " "], "user_id must not be empty"),
-        (["search", "text"], "user_id"),
-        (["search", "", "--user", "alice"], "query is empty"),
-        (["search", "text", "--user", "a", "--filters", "{"], "--filters is not JSON"),
-        (["search", "text", "--user", "a", "--filters", "[]"], "--filters must be"),
-        (["search", "text", "--user", "a", "--top-k", "0"], "--top-k"),
-        (["search", "text", "--user", "a", "--as-of", "soon"], "as_of is 'soon'"),
-        (["list"], "user_id"),
-        (["show", "nothing"], "There is no memory with the id 'nothing'"),
-        (["history", "nothing"], "There is no memory with the id 'nothing'"),
-        (["forget", "nothing"], "There is no memory with the id 'nothing'"),
-        (["forget"], "--all"),
-        (["forget", "--all"], "user_id"),
-        (["forget", "x", "--all", "--user", "a"], "--all"),
-        (["forget", "--user", "a"], "--all"),
-        (["forget", "x", "--user", "a"], "--all"),
-        (["purge"], "--user"),
-        (["purge", "--user", "nobody", "--yes"], "nothing to purge"),
-        (["import", "nowhere"], "nowhere cannot be read"),
-        (["reindex", "--embedder", "best"], "best"),
-        (["add", "text", "--user", "a", "--path", "a_file"], "is a file"),
-        (["list", "--user", "a", "--path", "a_file"], "There is no memory in a_file"),
-    ],
+    quick(
+        [
+            (["add", "I live in Boston."], "user_id"),
+            (["add", "--user", "alice"], "--file"),
+            (["add", "text", "--file", "x", "--user", "alice"], "--file"),
+            (["add", "--file", "nowhere", "--user", "alice"], "nowhere cannot be read"),
+            (["add", "text", "--user", "alice", "--at", "soon"], "timestamp is 'soon'"),
+            (["add", "text", "--user", " "], "user_id must not be empty"),
+            (["search", "text"], "user_id"),
+            (["search", "", "--user", "alice"], "query is empty"),
+            (["search", "text", "--user", "a", "--filters", "{"], "--filters is not JSON"),
+            (["search", "text", "--user", "a", "--filters", "[]"], "--filters must be"),
+            (["search", "text", "--user", "a", "--top-k", "0"], "--top-k"),
+            (["search", "text", "--user", "a", "--as-of", "soon"], "as_of is 'soon'"),
+            (["list"], "user_id"),
+            (["show", "nothing"], "There is no memory with the id 'nothing'"),
+            (["history", "nothing"], "There is no memory with the id 'nothing'"),
+            (["forget", "nothing"], "There is no memory with the id 'nothing'"),
+            (["forget"], "--all"),
+            (["forget", "--all"], "user_id"),
+            (["forget", "x", "--all", "--user", "a"], "--all"),
+            (["forget", "--user", "a"], "--all"),
+            (["forget", "x", "--user", "a"], "--all"),
+            (["purge"], "--user"),
+            (["purge", "--user", "nobody", "--yes"], "nothing to purge"),
+            (["import", "nowhere"], "nowhere cannot be read"),
+            (["reindex", "--embedder", "best"], "best"),
+            (["add", "text", "--user", "a", "--path", "a_file"], "is a file"),
+            (["list", "--user", "a", "--path", "a_file"], "There is no memory in a_file"),
+        ],
+        range(0, 27, 3),
+    ),
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_wrong_input_is_one_sentence(
@@ -339,7 +347,9 @@ def test_wrong_input_is_one_sentence(
     assert said in command(*arguments, code=2)
 
 
-@pytest.mark.parametrize("name", ["search x", "list", "stats", "export x", "purge --user a --yes"])
+@pytest.mark.parametrize(
+    "name", quick(["search x", "list", "stats", "export x", "purge --user a --yes"], range(0, 5, 3))
+)
 def test_reading_makes_no_memory(command: Command, bare_environment: Path, name: str) -> None:
     said = command(*name.split(), code=2)
     assert "There is no memory in memories" in said
@@ -421,27 +431,35 @@ def test_reindex(from_json: Callable[..., Any]) -> None:
 # The process itself
 
 
-def test_the_process(bare_environment: Path) -> None:
-    def run(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "memograd", "memory", *arguments]
-        environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
-        return subprocess.run(
-            command, input=given, capture_output=True, text=True, encoding="utf-8", env=environment
-        )
+def process(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "memograd", "memory", *arguments]
+    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
+    return subprocess.run(
+        command, input=given, capture_output=True, text=True, encoding="utf-8", env=environment
+    )
 
-    added = run("add", "-", "--user", "小红", "--json", given="我住在北京。")
+
+def test_the_process(bare_environment: Path) -> None:
+    added = process("add", "-", "--user", "小红", "--json", given="我住在北京。")
     assert (added.returncode, added.stderr) == (0, "")
     assert "北京" in json.loads(added.stdout)["results"][0]["memory"]
-    wrong = run("search", "她住在哪里?")
+
+
+@pytest.mark.slow  # in the tests' process: test_wrong_input_is_one_sentence
+def test_the_process_refuses_in_one_sentence(bare_environment: Path) -> None:
+    wrong = process("search", "她住在哪里?")
     assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        *("", "add", "search", "list", "show", "history", "forget"),
-        *("purge", "export", "import", "reindex", "stats"),
-    ],
+    quick(
+        [
+            *("", "add", "search", "list", "show", "history", "forget"),
+            *("purge", "export", "import", "reindex", "stats"),
+        ],
+        (0, 2, 6),
+    ),
 )
 def test_help_has_an_example(command: Command, name: str) -> None:
     printed = command(*name.split(), "--help")

@@ -25,6 +25,7 @@ def blocks(language: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_python_blocks_run_in_order(bare_environment: Path, make_head: Callable[..., Any]) -> None:
     save_head(make_head("e5", 384, add=5.0), bare_environment / "runs" / "first" / "final")
     script = bare_environment / "guide.py"

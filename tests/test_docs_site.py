@@ -80,6 +80,7 @@ def test_links_lead_to_pages_of_the_site(site: ModuleType, language: str) -> Non
     assert count > 100
 
 
+@pytest.mark.slow
 def test_the_snippets_of_the_chinese_guide_run(bare_environment: Path) -> None:
     text = (ROOT / "docs" / "zh" / "memory.md").read_text("utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)

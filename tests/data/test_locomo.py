@@ -219,6 +219,7 @@ def test_the_real_file_has_the_published_counts(locomo_file: Path) -> None:
             assert set(question.evidence) <= turn_ids
 
 
+@pytest.mark.slow
 def test_evidence_recall_at_ten_on_half_of_conversation_30(
     locomo_file: Path, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ import openai
 import pytest
 import torch
 from pydantic import BaseModel
+from tests.quick import quick
 
 from memograd.gateway.grammar import Grammars, grammar_of
 from memograd.gateway.local import AnswerSampling, LocalBackend
@@ -88,6 +89,7 @@ def test_a_json_object_is_one(gateway) -> None:
         assert choice["message"]["content"].startswith("{")
 
 
+@pytest.mark.slow
 def test_forced_tools_are_called(gateway) -> None:
     rollout = gateway.rollout()
     for seed in range(3):
@@ -207,29 +209,42 @@ def _takes(answer, token: int) -> bool:
 
 @pytest.mark.parametrize(
     ("fields", "param"),
-    [
-        ({"response_format": {"type": "json_schema"}}, "response_format"),
-        ({"response_format": {"type": "xml"}}, "response_format"),
-        (
-            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "x"}}}},
-            "response_format",
-        ),
-        (  # refers to nothing but itself, so nothing is right
-            {"response_format": {"type": "json_schema", "json_schema": {"schema": {"$ref": "#"}}}},
-            "response_format",
-        ),
-        ({"tool_choice": "required"}, "tool_choice"),
-        ({"tool_choice": "sometimes", "tools": TOOLS}, "tool_choice"),
-        (
-            {"tool_choice": {"type": "function", "function": {"name": "no"}}, "tools": TOOLS},
-            "tool_choice",
-        ),
-        ({"tool_choice": allowed("auto", "no"), "tools": TOOLS}, "tool_choice"),
-        ({"tool_choice": allowed("auto", "wait")}, "tool_choice"),
-        ({"tool_choice": allowed("auto"), "tools": TOOLS}, "tool_choice"),
-        ({"tool_choice": allowed("never", "wait"), "tools": TOOLS}, "tool_choice"),
-        ({"tool_choice": {"type": "allowed_tools"}, "tools": TOOLS}, "tool_choice"),
-    ],
+    quick(
+        [
+            ({"response_format": {"type": "json_schema"}}, "response_format"),
+            ({"response_format": {"type": "xml"}}, "response_format"),
+            (
+                {
+                    "response_format": {
+                        "type": "json_schema",
+                        "json_schema": {"schema": {"type": "x"}},
+                    }
+                },
+                "response_format",
+            ),
+            (  # refers to nothing but itself, so nothing is right
+                {
+                    "response_format": {
+                        "type": "json_schema",
+                        "json_schema": {"schema": {"$ref": "#"}},
+                    }
+                },
+                "response_format",
+            ),
+            ({"tool_choice": "required"}, "tool_choice"),
+            ({"tool_choice": "sometimes", "tools": TOOLS}, "tool_choice"),
+            (
+                {"tool_choice": {"type": "function", "function": {"name": "no"}}, "tools": TOOLS},
+                "tool_choice",
+            ),
+            ({"tool_choice": allowed("auto", "no"), "tools": TOOLS}, "tool_choice"),
+            ({"tool_choice": allowed("auto", "wait")}, "tool_choice"),
+            ({"tool_choice": allowed("auto"), "tools": TOOLS}, "tool_choice"),
+            ({"tool_choice": allowed("never", "wait"), "tools": TOOLS}, "tool_choice"),
+            ({"tool_choice": {"type": "allowed_tools"}, "tools": TOOLS}, "tool_choice"),
+        ],
+        range(0, 12, 3),
+    ),
 )
 def test_what_cannot_be_followed_is_refused_by_name(gateway, fields, param) -> None:
     rollout = gateway.rollout()
@@ -238,7 +253,7 @@ def test_what_cannot_be_followed_is_refused_by_name(gateway, fields, param) -> N
     assert gateway.store.rollout(rollout.id).calls == 0
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.7])
+@pytest.mark.parametrize("temperature", quick([1.0, 0.7], (1,)))
 def test_the_learner_scores_what_was_drawn_as_it_was_drawn(
     gateway, tiny_policy, temperature: float
 ) -> None:
@@ -319,7 +334,7 @@ class Dose(BaseModel):
 
 
 @pytest.mark.parametrize("by_responses", [False, True], ids=["chats", "responses"])
-@pytest.mark.parametrize("method", ["json_schema", "function_calling"])
+@pytest.mark.parametrize("method", quick(["json_schema", "function_calling"], (1,)))
 def test_structured_output_of_langchain(gateway, method: str, by_responses: bool) -> None:
     langchain = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
     rollout = gateway.rollout()
@@ -375,7 +390,9 @@ def test_structured_output_of_langchains_agents(gateway, strategy: str) -> None:
     assert gateway.store.calls(rollout.id)[-1].choices[0].allowed is not None
 
 
-@pytest.mark.parametrize("model_class", ["OpenAIResponsesModel", "OpenAIChatCompletionsModel"])
+@pytest.mark.parametrize(
+    "model_class", quick(["OpenAIResponsesModel", "OpenAIChatCompletionsModel"], (0,))
+)
 def test_the_agents_sdks_output_type_after_a_tool_that_it_forces(gateway, model_class: str) -> None:
     agents = pytest.importorskip("agents", reason="openai-agents is not installed")
     rollout = gateway.rollout()

@@ -16,6 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from scripted import ScriptedBackend
+from tests.quick import quick
 
 from memograd.gateway.admission import GatewayLimits
 from memograd.gateway.app import create_app
@@ -48,6 +49,16 @@ PATHS = [
     ("POST", "/rollout/{rollout_id}/v1/embeddings"),
 ]
 
+TRIED = [(*one, mode) for mode in GenerationMode for one in PATHS]
+# What breaks the schema breaks it in a body, wherever it is sent: without one, and in a rollout
+# where the same is taken outside of them, that is slow.
+FAST = [
+    place
+    for place, (method, path, mode) in enumerate(TRIED)
+    if mode is GenerationMode.POSITIVE
+    or (method == "POST" and not path.startswith("/rollout/{rollout_id}/v1"))
+]
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory):
@@ -69,8 +80,7 @@ def test_every_path_is_tried(schema) -> None:
     assert {(one.method.upper(), one.path) for one in known} == set(PATHS)
 
 
-@pytest.mark.parametrize(("method", "path"), PATHS)
-@pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.parametrize(("method", "path", "mode"), quick(TRIED, FAST))
 def test_it_keeps_to_its_openapi(schema, store, method: str, path: str, mode) -> None:
     operation = schema[path][method]
     try:

@@ -86,6 +86,7 @@ def test_groups_are_the_attempts_at_their_scenarios(policy, tmp_path) -> None:
         assert mine.tolist() == pytest.approx(logprobs[flags].tolist(), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_measuring_while_a_thread_draws_ahead_changes_nothing_of_it(policy, tmp_path) -> None:
     """As with `sampler.max_staleness` and `eval_steps`; both play on one gateway."""
     store = TraceStore(f"sqlite:///{tmp_path}/traces.db")

@@ -36,6 +36,7 @@ def policy(tiny_model_folder, server, tmp_path) -> Iterator[LanguageModel]:
     made.remote.close()
 
 
+@pytest.mark.slow
 def test_a_group_is_drawn_by_the_servers_under_one_version(policy, server, tmp_path):
     store = TraceStore(f"sqlite:///{tmp_path / 'traces.db'}")
     with served(policy, store, optimize_agents=["writer"]) as drawing:
@@ -56,6 +57,7 @@ def test_a_group_is_drawn_by_the_servers_under_one_version(policy, server, tmp_p
     store.close()
 
 
+@pytest.mark.slow
 def test_what_is_published_while_agents_start_does_not_draw_for_them(policy, server, tmp_path):
     """A thread draws ahead while the learner goes on (`sampler.max_staleness`)."""
     policy.remote.close()

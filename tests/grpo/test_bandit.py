@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from single_turn import score_groups
+from tests.quick import quick
 
 from memograd.config import TrainConfig
 from memograd.config.algorithms import ALGORITHMS
@@ -116,21 +117,21 @@ def play(steps: int, **settings: object) -> np.ndarray:
     return policy.table.detach().softmax(-1)[[0, 1], list(BEST)].numpy()
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", quick(ALGORITHMS, range(0, 8, 3)))
 def test_every_preset_finds_the_best_arms(algorithm: str) -> None:
     found = play(60, algorithm=algorithm)
     assert found.min() > 0.8, found
 
 
 @pytest.mark.parametrize("advantage", ["group_batch"])
-@pytest.mark.parametrize("ratio", ["token", "sequence", "product", "weight"])
+@pytest.mark.parametrize("ratio", quick(["token", "sequence", "product", "weight"], (2,)))
 def test_choices_that_no_preset_makes_find_them_too(advantage: str, ratio: str) -> None:
     settings = {"advantage": advantage, "ratio": ratio, "num_iterations": 2, "epsilon": 0.2}
     found = play(60, **settings, importance_cap=2.0)
     assert found.min() > 0.8, found
 
 
-@pytest.mark.parametrize("settings", [{"kl": "k2"}, {"kl": "k1", "kl_in": "reward"}])
+@pytest.mark.parametrize("settings", quick([{"kl": "k2"}, {"kl": "k1", "kl_in": "reward"}], (1,)))
 def test_a_kl_term_stops_it_where_it_should(settings: dict[str, str]) -> None:
     """The optimum of E[r] - beta * KL has probabilities in proportion to exp(r / beta).
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from decision_games import DIMENSION, Game, observation
+from tests.quick import quick
 from torch.nn import functional
 
 from memograd.errors import BadInput, MemogradError
@@ -68,7 +69,7 @@ def success(trainer: GRPOMemoryTrainer) -> float:
     return right / total
 
 
-@pytest.mark.parametrize("kind", TRAINERS)
+@pytest.mark.parametrize("kind", quick(TRAINERS, (0, 3, 4)))
 def test_every_algorithm_solves_the_game(kind: type[GRPOMemoryTrainer]) -> None:
     trainer = trainer_of(kind)
     assert success(trainer) < 0.7
@@ -80,7 +81,7 @@ def test_every_algorithm_solves_the_game(kind: type[GRPOMemoryTrainer]) -> None:
     assert np.isfinite(list(measured.values())).all()
 
 
-@pytest.mark.parametrize("kind", TRAINERS)
+@pytest.mark.parametrize("kind", quick(TRAINERS, (2, 3, 5)))
 def test_resumes_to_the_bit(kind: type[GRPOMemoryTrainer], tmp_path) -> None:
     config = CONFIG.model_copy(update={"gamma": 0.5})
     whole, begun = trainer_of(kind, config), trainer_of(kind, config)

@@ -16,6 +16,7 @@ import torch
 from ranks import on_ranks
 from single_turn import score_groups
 from small_runs import begun
+from tests.quick import quick
 
 from memograd.config import LoraConfig, TrainConfig
 from memograd.errors import BadInput
@@ -228,6 +229,7 @@ def test_a_run_of_two_processes_is_written_down_once_and_whole(whole: Path) -> N
     assert len(set(groups)) == 3
 
 
+@pytest.mark.slow
 def test_a_reward_that_raises_on_one_rank_stops_all_and_the_run_goes_on_to_the_bit(
     whole: Path, tmp_path: Path, tiny_model_folder: Path
 ) -> None:
@@ -256,7 +258,7 @@ def test_a_signal_to_one_rank_stops_all_after_the_step_and_the_run_goes_on(
     check_equal_runs(folder, whole)
 
 
-@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("size", quick([1, 3], (0,)))
 def test_another_number_of_processes_goes_on(
     whole: Path, tmp_path: Path, tiny_model_folder: Path, size: int
 ) -> None:
@@ -281,6 +283,7 @@ def test_another_number_of_processes_goes_on(
     assert rows(again) == rows(folder)  # how it goes on depends on the number alone
 
 
+@pytest.mark.slow
 def test_dynamic_sampling_goes_on_for_as_many_rounds_on_both(
     tmp_path: Path, tiny_model_folder: Path
 ) -> None:
@@ -355,12 +358,15 @@ def fail_on_rank_1(world: World, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind", "sentence"),
-    [
-        ("BadInput", "BadInput", "no such file"),
-        ("RewardError", "RewardError", "bad"),
-        ("NotFinite", "MemogradError", "the loss is not a finite number"),
-        ("KeyError", "MemogradError", "process 1 failed with KeyError: 'lost'"),
-    ],
+    quick(
+        [
+            ("BadInput", "BadInput", "no such file"),
+            ("RewardError", "RewardError", "bad"),
+            ("NotFinite", "MemogradError", "the loss is not a finite number"),
+            ("KeyError", "MemogradError", "process 1 failed with KeyError: 'lost'"),
+        ],
+        range(0, 4, 3),
+    ),
 )
 def test_a_failure_on_one_rank_is_the_failure_of_all(name: str, kind: str, sentence: str) -> None:
     """As it was where it happened; elsewhere too, or at least its sentence."""

@@ -148,6 +148,7 @@ def test_a_run_with_the_environments_reward_only(tmp_path, tiny_config, scenario
     assert total == pytest.approx(second["reward_mean"])
 
 
+@pytest.mark.slow
 def test_a_resumed_run_equals_the_one_that_never_stopped(tmp_path, tiny_config, scenarios) -> None:
     """With a temperature schedule, and groups that are drawn again."""
     changed = {

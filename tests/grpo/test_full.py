@@ -11,6 +11,7 @@ import torch
 from ranks import on_ranks
 from small_runs import begun
 from test_distributed import SCENARIOS, experience_of, low_bytes, objective_of, rows
+from tests.quick import quick
 from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -123,7 +124,7 @@ def test_without_a_kl_term_there_is_no_copy(tmp_path, tiny_config) -> None:
     assert np.abs(scores(policy) - begun).max() > 1e-3
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "ppo"])
+@pytest.mark.parametrize("algorithm", quick(["grpo", "ppo"], (1,)))
 def test_a_resumed_run_equals_the_one_that_never_stopped(
     tmp_path, tiny_config, algorithm: str
 ) -> None:
@@ -254,12 +255,15 @@ def check_gradients(found: list, expected: list, atol: float) -> None:
 
 @pytest.mark.parametrize(
     ("size", "changes"),
-    [
-        (2, {"forward": "packed"}),
-        (2, {"forward": "tree", "activation_checkpointing": True}),
-        (2, {"shard": "off"}),
-        pytest.param(4, {}, marks=pytest.mark.slow),
-    ],
+    quick(
+        [
+            (2, {"forward": "packed"}),
+            (2, {"forward": "tree", "activation_checkpointing": True}),
+            (2, {"shard": "off"}),
+            pytest.param(4, {}, marks=pytest.mark.slow),
+        ],
+        (0, 3),
+    ),
 )
 def test_the_gradient_of_several_ranks_is_that_of_one(tiny_config, size, changes) -> None:
     """Three groups, of which a rank may have two, one or none, and a batch of one group."""
@@ -282,6 +286,7 @@ def half_run(world: World, folder: Path, config: TrainConfig) -> dict[str, np.nd
     return run(world, folder, config)
 
 
+@pytest.mark.slow
 def test_a_cut_run_goes_on_to_the_bit_and_with_other_numbers_of_processes(
     tmp_path, tiny_config
 ) -> None:
@@ -306,6 +311,7 @@ def test_a_cut_run_goes_on_to_the_bit_and_with_other_numbers_of_processes(
         check_weights(weights_of(policy), found[0], atol=0.0)
 
 
+@pytest.mark.slow
 def test_cut_in_half_precision_a_run_goes_on_to_the_bit(tmp_path, tiny_config) -> None:
     config = full(tiny_config, shard="fsdp2", beta=0.0)
     whole = on_ranks(2, half_run, tmp_path / "whole", config)

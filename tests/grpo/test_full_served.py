@@ -12,6 +12,7 @@ from ranks import on_ranks
 from small_runs import begun
 from test_distributed import SCENARIOS, low_bytes
 from test_full import check_weights, full, weights_of
+from tests.quick import quick
 
 from memograd.config import SamplerConfig, TrainConfig
 from memograd.errors import BadInput
@@ -57,7 +58,7 @@ def check_steps(rows: list[dict], steps: int) -> None:
     assert not any(row["sampler_unknown_tokens"] for row in learnt)
 
 
-@pytest.mark.parametrize("staleness", [0, 1])
+@pytest.mark.parametrize("staleness", quick([0, 1], (1,)))
 def test_a_run_learns_from_what_each_version_drew(staleness, tmp_path, tiny_config, servers):
     urls = [one.url for one in servers]
     config = served(full(tiny_config, save_steps=4), url=urls, max_staleness=staleness)
@@ -73,6 +74,7 @@ def test_a_run_learns_from_what_each_version_drew(staleness, tmp_path, tiny_conf
     assert any(not np.allclose(weights[name], began[name]) for name in weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shard", ["off", "fsdp2"])
 def test_two_processes_transfer_whole_weights_and_one_starts_the_server(
     shard, tmp_path, tiny_config

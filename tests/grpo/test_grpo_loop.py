@@ -29,6 +29,7 @@ def test_it_is_one_page() -> None:
     assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 150
 
 
+@pytest.mark.slow
 def test_a_tiny_model_learns_from_it(page, tiny_model_folder, capsys) -> None:
     asked = ["--device", "cpu", "--steps", "12", "--group", "8", "--learning_rate", "0.02"]
     _, means = page.train(settings := page.arguments(["--model", str(tiny_model_folder), *asked]))

@@ -10,6 +10,7 @@ import pytest
 import torch
 from ranks import on_ranks
 from small_runs import begun
+from tests.quick import quick
 
 from memograd.config import LoraConfig, TrainConfig
 from memograd.errors import MemogradError
@@ -195,6 +196,7 @@ def _apart(batch: Experience) -> Experience:
     )
 
 
+@pytest.mark.slow
 def test_values_move_no_further_than_the_bound_over_passes(policy) -> None:
     """Many passes at a high rate towards far targets: the second update does not see the first."""
     batch = played(policy)
@@ -218,6 +220,7 @@ def learned(world: World, model: str, batch: Experience) -> tuple[np.ndarray, Up
     return found.numpy(), update
 
 
+@pytest.mark.slow
 def test_two_ranks_have_the_gradient_of_one(policy, tiny_model_folder) -> None:
     batch = played(policy, cut=True)
     whole = gradient(policy, batch)
@@ -267,7 +270,7 @@ def rows_of_run(folder: Path) -> list[dict]:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in found]
 
 
-@pytest.mark.parametrize("replayed", [{}, {"replay_groups": 2, "replay_max_uses": 2}])
+@pytest.mark.parametrize("replayed", quick([{}, {"replay_groups": 2, "replay_max_uses": 2}], (1,)))
 def test_a_resumed_run_equals_the_one_that_never_stopped(
     tmp_path, tiny_config, replayed: dict[str, int]
 ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from small_runs import begun
+from tests.quick import quick
 
 from memograd.config import SamplerConfig
 from memograd.grpo import RunFolder
@@ -88,6 +89,7 @@ def config(tiny_config, server):
     return tiny_config.model_copy(update={"sampler": sampler})
 
 
+@pytest.mark.slow
 def test_steps_without_a_fault_stay_on_the_lowest_rung(config, server, scenarios, tmp_path):
     with trainer(config, scenarios, tmp_path / "run") as made:
         made.train()
@@ -103,14 +105,17 @@ def test_steps_without_a_fault_stay_on_the_lowest_rung(config, server, scenarios
 
 @pytest.mark.parametrize(
     ("fault", "says"),
-    [
-        ("stale prefix", "stale prefix cache"),
-        ("raw log-probabilities", "--logprobs-mode processed_logprobs"),
-        ("adapter", "not from the adapter that was asked for"),
-        ("temperature", "another temperature, about 0.90"),
-        ("template", "another prompt than was sent"),
-        ("BOS", "dropped the first token"),
-    ],
+    quick(
+        [
+            ("stale prefix", "stale prefix cache"),
+            ("raw log-probabilities", "--logprobs-mode processed_logprobs"),
+            ("adapter", "not from the adapter that was asked for"),
+            ("temperature", "another temperature, about 0.90"),
+            ("template", "another prompt than was sent"),
+            ("BOS", "dropped the first token"),
+        ],
+        (1, 2),
+    ),
 )
 def test_a_fault_that_begins_later_is_found_before_weights_move(
     fault, says, config, server, scenarios, tmp_path
@@ -137,6 +142,7 @@ def test_a_fault_that_begins_later_is_found_before_weights_move(
     assert list((run.path / "failures").iterdir())
 
 
+@pytest.mark.slow
 def test_a_run_whose_server_died_goes_on_as_if_it_had_not(config, server, scenarios, tmp_path):
     def numbers(folder):
         rows = RunFolder.open(folder).read_metrics()

@@ -16,6 +16,7 @@ import pytest
 import torch
 from test_bandit import ARMS, BEST
 from test_trainer import LOW, run, share_of_low_bytes, sometimes_alike, without_seconds
+from tests.quick import quick
 
 from memograd.config import TrainConfig
 from memograd.errors import BadInput, MemogradError
@@ -44,11 +45,14 @@ def with_schedules(config: TrainConfig, schedules: Mapping[str, object], **more)
 
 @pytest.mark.parametrize(
     ("schedules", "more"),
-    [
-        (REPLAY, {"num_iterations": 2}),
-        (EVERYTHING, {"algorithm": "dapo", "resample_rounds": 2}),
-        (EVERYTHING, {"algorithm": "reinforce_pp", "importance_cap": 2.0}),
-    ],
+    quick(
+        [
+            (REPLAY, {"num_iterations": 2}),
+            (EVERYTHING, {"algorithm": "dapo", "resample_rounds": 2}),
+            (EVERYTHING, {"algorithm": "reinforce_pp", "importance_cap": 2.0}),
+        ],
+        (2,),
+    ),
     ids=["replay", "everything-dapo", "everything-reinforce_pp"],
 )
 def test_a_resumed_run_equals_the_one_that_never_stopped(
@@ -91,6 +95,7 @@ def test_without_schedules_nothing_is_said_of_them(tmp_path, tiny_config, scenar
     assert (state["pass_rates"], state["replay"]) == ({}, [])
 
 
+@pytest.mark.slow
 def test_unequal_groups_that_are_all_equal_change_no_number(
     tmp_path, tiny_config, scenarios
 ) -> None:
@@ -288,13 +293,16 @@ def rollouts_by_kind(folder: Path, steps: range) -> tuple[Counter[str], Counter[
 
 @pytest.mark.parametrize(
     ("schedules", "algorithm"),
-    [
-        (CURRICULUM, "grpo"),
-        ({"group_sizes": "difficulty"}, "grpo"),
-        ({"replay_groups": 2}, "grpo"),
-        *(({**EVERYTHING, "max_generations": 16}, name) for name in ("dapo", "rloo", "gspo")),
-        ({**EVERYTHING, "max_generations": 16}, "reinforce_pp"),
-    ],
+    quick(
+        [
+            (CURRICULUM, "grpo"),
+            ({"group_sizes": "difficulty"}, "grpo"),
+            ({"replay_groups": 2}, "grpo"),
+            *(({**EVERYTHING, "max_generations": 16}, name) for name in ("dapo", "rloo", "gspo")),
+            ({**EVERYTHING, "max_generations": 16}, "reinforce_pp"),
+        ],
+        (1, 6),
+    ),
 )
 def test_the_bandits_are_solved(tmp_path, schedules, algorithm) -> None:
     more = {"algorithm": algorithm, "overlong_share": 0.0, "rollout_log_steps": 1000}
@@ -302,6 +310,7 @@ def test_the_bandits_are_solved(tmp_path, schedules, algorithm) -> None:
     assert chance > 0.8
 
 
+@pytest.mark.slow
 def test_a_curriculum_asks_what_can_be_learned(tmp_path) -> None:
     """Of three kinds each would have a third of the groups."""
     folder, chance = play(tmp_path / "run", CURRICULUM, 40)

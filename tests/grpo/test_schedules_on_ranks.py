@@ -12,6 +12,7 @@ from small_runs import begun
 from test_distributed import SCENARIOS, check_equal_runs, config_of, low_bytes, rows
 from test_distributed import run as run_noisy
 from test_tracking import Recorder
+from tests.quick import quick
 
 from memograd.grpo.distributed import World
 from memograd.grpo.trainer import Trainer
@@ -53,6 +54,7 @@ def test_ranks_have_the_same_rates_the_same_replay_and_the_same_weights(
     assert any(row["group_size_min"] < row["group_size_max"] for row in told)
 
 
+@pytest.mark.slow
 def test_a_run_of_two_that_was_cut_goes_on_to_the_bit(
     tmp_path: Path, tiny_model_folder: Path
 ) -> None:
@@ -81,7 +83,7 @@ def tracked_run(world: World, folder: Path, config, on: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("on", "sentence"), [("start", "no such server"), ("finish", "the server is gone")]
+    ("on", "sentence"), quick([("start", "no such server"), ("finish", "the server is gone")], (0,))
 )
 def test_a_tracker_that_fails_on_the_first_rank_fails_on_both(
     tmp_path: Path, tiny_model_folder: Path, on: str, sentence: str

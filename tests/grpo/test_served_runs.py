@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from small_runs import begun
 from tests.policy.scripted_vllm import ScriptedVllm
 
@@ -33,6 +34,7 @@ def trained(folder: Path, config: TrainConfig, scenarios) -> list[tuple]:
     return [(row["reward_mean"], row["loss"], row["grad_norm"]) for row in rows]
 
 
+@pytest.mark.slow
 def test_a_server_sleeps_while_the_learner_learns(tiny_config, server, scenarios, tmp_path) -> None:
     awake = trained(tmp_path / "awake", served(tiny_config, server), scenarios)
     assert not {SLEEP, WAKE} & {path for path, _ in server.asked}

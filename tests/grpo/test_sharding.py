@@ -15,6 +15,7 @@ from ranks import on_ranks
 from small_runs import begun
 from test_drawing import EchoTask, drawing
 from test_ppo import OBJECTIVE, SCENARIOS, check_equal, gradient, low_bytes, played, ppo_policy
+from tests.quick import quick
 from torch.distributed.tensor import DTensor
 
 from memograd.config import LoraConfig, TrainConfig
@@ -62,7 +63,9 @@ def learned(
     return found
 
 
-@pytest.mark.parametrize(("again", "forward"), [(False, "auto"), (True, "auto"), (False, "tree")])
+@pytest.mark.parametrize(
+    ("again", "forward"), quick([(False, "auto"), (True, "auto"), (False, "tree")], (1,))
+)
 def test_the_gradient_is_that_of_the_whole_model(
     tiny_model_folder: Path, again: bool, forward: str
 ) -> None:
@@ -102,6 +105,7 @@ def rows(folder: Path) -> list[dict]:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", [pytest.param("grpo", marks=pytest.mark.slow), "ppo"])
 def test_a_sharded_run_is_the_run_of_whole_models_and_goes_on(
     tmp_path: Path, tiny_config: TrainConfig, algorithm: str
@@ -179,6 +183,7 @@ def play(world: World, config: TrainConfig, scenarios: list[Scenario]) -> list[l
     return [[rollout for group in of_rank for rollout in group.rollouts] for of_rank in groups]
 
 
+@pytest.mark.slow
 def test_turns_that_are_kept_go_with_shared_weights(tiny_config: TrainConfig) -> None:
     """Ranks with different numbers of episodes, turns and passes play what whole models do."""
     scenarios = [

@@ -348,6 +348,7 @@ def test_the_setting_is_a_list_of_known_names() -> None:
     assert "track must be a list of tensorboard, wandb, swanlab, trackio" in str(error.value)
 
 
+@pytest.mark.slow
 def test_importing_trackers_loads_no_service() -> None:
     script = "import sys, memograd.grpo.trackers; print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

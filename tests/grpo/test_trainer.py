@@ -46,6 +46,7 @@ def test_reward_rises(tmp_path, tiny_config, scenarios) -> None:
     assert sum(rewards[-5:]) / 5 > sum(rewards[:5]) / 5 + 0.2
 
 
+@pytest.mark.slow
 def test_a_resumed_run_equals_the_one_that_never_stopped(tmp_path, tiny_config, scenarios) -> None:
     whole, weights = run(tmp_path / "whole", tiny_config, scenarios)
     # Stopped at step 5, after the checkpoint of step 4: step 5 is lost and done again.
@@ -305,6 +306,7 @@ def test_the_best_of_nothing_is_refused(tmp_path, tiny_config, scenarios) -> Non
         run(tmp_path / "run", config, scenarios)
 
 
+@pytest.mark.slow
 def test_minibatches_and_stop_texts_resume_to_the_bit(tmp_path, tiny_config, scenarios) -> None:
     changes = {"minibatches": 2, "num_iterations": 2, "stop": ["a"], "save_steps": 3}
     config = TrainConfig.model_validate(tiny_config.model_dump(exclude_defaults=True) | changes)

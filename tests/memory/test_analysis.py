@@ -112,6 +112,7 @@ def test_threads_agree() -> None:
         assert list(pool.map(analyse, MIXED * 25)) == sequential
 
 
+@pytest.mark.slow
 def test_processes_agree_and_loading_is_silent() -> None:
     """Another process, with another hash seed, gives the same terms and writes no cache or log."""
     code = f"from memograd.memory.analysis import analyse; print([analyse(t) for t in {MIXED!r}])"

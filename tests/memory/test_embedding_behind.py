@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.quick import quick
 
 from memograd.errors import MemogradError
 from memograd.memory import Memory
@@ -168,7 +169,8 @@ def test_vectors_that_come_late_make_the_same_corpus(trigrams: Any) -> None:
     assert fork.dense(query, k=80) != whole.dense(query, k=80)  # a fork never sees it
 
 
-def test_a_program_that_closes_nothing_ends_well(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", quick([1, 3], (0,)))
+def test_a_program_that_closes_nothing_ends_well(tmp_path: Path, times: int) -> None:
     """A thread that computed in C++ when the interpreter ended used to abort the process."""
     program = (
         "import sys; from memograd import Memory\n"
@@ -177,7 +179,7 @@ def test_a_program_that_closes_nothing_ends_well(tmp_path: Path) -> None:
         "memory.add('Denise is our treasurer.', user_id='ann')\n"
         "memory.get_all(user_id='ann')\n"
     )
-    for number in range(3):
+    for number in range(times):
         ended = subprocess.run(
             [sys.executable, "-c", program, str(tmp_path / str(number))],
             capture_output=True,

@@ -243,7 +243,7 @@ def test_pasted_text_is_no_statement() -> None:
     assert read("I log " + "x" * 100_000) == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "Ann"]), st.text(max_size=80))))
 def test_any_turns(said: list[tuple[str, str]]) -> None:
     """Any text: the same facts each time, each from a turn that is listened to."""
@@ -265,6 +265,7 @@ def shares(conversation: Conversation) -> tuple[float, float, float]:
     return len(read_from) / n, len(evidence & read_from) / len(evidence), len(facts) / n
 
 
+@pytest.mark.slow
 def test_locomo(locomo_file: Path) -> None:
     """Most of the evidence from little more than half of the turns."""
     for conversation in load_locomo(locomo_file):

@@ -36,6 +36,7 @@ def test_greedy_equals_generate_of_transformers(tiny_model, random_ids) -> None:
         assert list(group.tree.branch(0)) == expected.tolist()
 
 
+@pytest.mark.slow
 def test_greedy_answers_do_not_depend_on_the_batch(smollm2, random_ids) -> None:
     prompts = [random_ids(length) for length in (30, 6, 18)]
     settings = {"num_generations": 1, "temperature": 0, "max_completion_length": 6}

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from tests.policy.scripted_vllm import Broken, ScriptedVllm
+from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.policy.remote.pool import ServerPool
@@ -64,7 +65,7 @@ def test_work_is_shared_and_both_know_the_version(sampler, servers):
     assert sum(one.answered for one in servers) == 6
 
 
-@pytest.mark.parametrize("how", ["breaks off", "is killed", "fails", "is silent"])
+@pytest.mark.parametrize("how", quick(["breaks off", "is killed", "fails", "is silent"], (1, 3)))
 def test_a_server_that_goes_in_mid_step_loses_nothing(how, sampler, servers, silence):
     sampler.publish(0)
     expected = ids(draw(sampler))
@@ -143,6 +144,7 @@ def test_a_half_written_adapter_is_told_again_and_then_refused(sampler, servers)
         sampler.publish(1)
 
 
+@pytest.mark.slow
 def test_a_slow_load_leaves_that_server_out(sampler, servers, silence):
     def slow(path, body):
         if path == "/v1/load_lora_adapter":
@@ -158,6 +160,7 @@ def test_a_slow_load_leaves_that_server_out(sampler, servers, silence):
     assert servers[0].answered == 0 and servers[1].answered == 6
 
 
+@pytest.mark.slow
 def test_a_deleted_folder_is_written_again(sampler, servers):
     import shutil
 

@@ -118,6 +118,7 @@ def test_a_qwen3_is_computed_as_by_rows(trees) -> None:
     assert agreement.gradient_error <= 2e-5
 
 
+@pytest.mark.slow
 def test_compiled_layers_compute_a_packed_row(trees) -> None:
     """`torch.compile` of every layer takes the row's attention whole, backward pass included.
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.policy.scripted_vllm import WHOLE_FAULTS, Broken
+from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.policy.full_model import FullModel
@@ -98,6 +99,7 @@ def test_every_version_is_what_the_learner_scores_and_only_the_newest_is_kept(
     assert gap(policy, groups) > 1e-2  # unpublished weights are seen
 
 
+@pytest.mark.slow
 def test_servers_are_left_as_they_were_found(servers, policy, tmp_path):
     asked = AnswersWanted("tiny", (2, 9, 17, 30), 2, TEMPERATURE, 6, seed=5)
 
@@ -133,6 +135,7 @@ def test_a_server_that_restarted_is_found_by_its_name_and_told_again(remote, ser
     assert gap(policy, draw(policy)) < 1e-4
 
 
+@pytest.mark.slow
 def test_a_server_that_somebody_else_told_to_load_is_told_again(remote, servers, policy):
     move(policy)
     policy.publish(0)
@@ -145,6 +148,7 @@ def test_a_server_that_somebody_else_told_to_load_is_told_again(remote, servers,
     assert ids(groups) == expected and versions(groups) == {0}
 
 
+@pytest.mark.slow
 def test_a_server_that_loads_nothing_but_its_own_ends_the_run_by_name(remote, servers, policy):
     policy.publish(0)
 
@@ -186,6 +190,7 @@ def test_a_server_that_dies_while_it_loads_gets_the_version_when_it_is_back(
     assert [one.weights for one in servers] == [published.name] * 2
 
 
+@pytest.mark.slow
 def test_a_failed_load_leaves_a_name_that_nobody_asks_for(remote, servers, policy):
     policy.publish(0)
     move(policy)
@@ -196,6 +201,7 @@ def test_a_failed_load_leaves_a_name_that_nobody_asks_for(remote, servers, polic
     assert all(one.weights.startswith("loading mg-") for one in servers)
 
 
+@pytest.mark.slow
 def test_a_deleted_folder_ends_the_run_when_a_server_needs_it(remote, servers, policy):
     policy.publish(0)
     shutil.rmtree(remote.pool.folder)
@@ -224,7 +230,7 @@ SAYS = {
 }
 
 
-@pytest.mark.parametrize("fault", WHOLE_FAULTS)
+@pytest.mark.parametrize("fault", quick(WHOLE_FAULTS, (1,)))
 def test_a_planted_fault_is_refused_by_name(fault, remote, servers, policy):
     servers[1].fault = fault
     with pytest.raises(BadInput, match=SAYS[fault]):

@@ -82,6 +82,7 @@ def test_micro_batches_change_nothing_but_rounding(tmp_path, settings) -> None:
         assert small["grad_norm"] == pytest.approx(whole["grad_norm"], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run(tmp_path, settings) -> None:
     one, two, other = (
         metrics(train_reward_model(settings(out=tmp_path / name, seed=seed)))

@@ -13,6 +13,7 @@ from statistics import fmean
 
 import pytest
 import torch
+from tests.quick import quick
 
 from memograd.policy.language_model import LanguageModel
 from memograd.rollout import Message
@@ -82,7 +83,7 @@ def points_by_step(policy: LanguageModel, chat: ChatIds, *, masked: bool) -> lis
     return points
 
 
-@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("masked", quick([True, False], (0,)))
 def test_only_the_right_mask_can_learn(tiny_policy, chat_of, monkeypatch, masked: bool) -> None:
     # Every token ends an action, so that an action is one byte.
     monkeypatch.setattr(LanguageModel, "end_ids", property(lambda self: frozenset(range(258))))

@@ -136,6 +136,7 @@ def test_only_the_servers_can_be_reached_and_only_from_this_machine(
         assert needed and all(mark == ":?" for _, mark in needed)  # refused where it is not set
 
 
+@pytest.mark.slow
 def test_the_images_command_serves_and_its_health_check_passes(
     dockerfile: dict[str, list[str]], tmp_path: Path
 ) -> None:

@@ -127,7 +127,8 @@ def check_everything_can_be_told(serving: Serving) -> None:
         "\x00",
     ],
 )
-def test_an_import_that_is_none_takes_over_nothing(serving: Serving, bad: str) -> None:
+def test_an_import_that_is_none_takes_over_nothing(served_empty: Serving, bad: str) -> None:
+    serving = served_empty
     answer = imported(serving, line(uid="first", subject="a0", after__id="a0"), bad)
     told = serving.ask("GET", "/memories?user_id=alice").json()
     if answer.status_code == 200:

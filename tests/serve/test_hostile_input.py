@@ -99,8 +99,8 @@ def test_an_id_of_nothing_erases_nothing(serving: Serving, said: str | None) -> 
 
 
 @pytest.mark.parametrize("budget", [True, "1", 1.0, None])
-def test_a_budget_is_a_whole_number(serving: Serving, budget: Any) -> None:
-    answer = serving.ask("POST", "/compact", json={"budget": budget, "user_id": "alice"})
+def test_a_budget_is_a_whole_number(served_empty: Serving, budget: Any) -> None:
+    answer = served_empty.ask("POST", "/compact", json={"budget": budget, "user_id": "alice"})
     assert answer.status_code == 422
 
 
@@ -158,9 +158,9 @@ def test_a_cursor_of_somebody_else_shows_ones_own(serving: Serving) -> None:
 
 
 @pytest.mark.parametrize("told", ["[" * 5000, "[1, 2]", "{}", '["2024-01-01", 5]', "7", "\ud800"])
-def test_a_cursor_that_no_page_gave_is_refused(serving: Serving, told: str) -> None:
+def test_a_cursor_that_no_page_gave_is_refused(served_empty: Serving, told: str) -> None:
     cursor = base64.urlsafe_b64encode(told.encode("utf-8", "surrogatepass")).decode()
-    answer = serving.ask("GET", "/memories", params={"cursor": cursor, "user_id": "alice"})
+    answer = served_empty.ask("GET", "/memories", params={"cursor": cursor, "user_id": "alice"})
     assert answer.status_code == 400
     assert "There is no cursor" in answer.json()["detail"]
     assert len(answer.json()["detail"]) < 200
@@ -194,10 +194,10 @@ def test_no_page_is_too_far_away(serving: Serving, number: int) -> None:
         ("/search", {"\ud800": 1}),
     ],
 )
-def test_a_refusal_is_a_short_sentence(serving: Serving, path: str, body: Any) -> None:
+def test_a_refusal_is_a_short_sentence(served_empty: Serving, path: str, body: Any) -> None:
     content = json.dumps({**body, "user_id": "alice"}).encode()
     kind = {"Content-Type": "application/json"}
-    answer = serving.ask("POST", path, content=content, headers=kind)
+    answer = served_empty.ask("POST", path, content=content, headers=kind)
     assert answer.status_code in (400, 422), answer.text
     assert 0 < len(answer.json()["detail"]) <= 700
 
@@ -306,13 +306,13 @@ def test_one_memory_is_one_line_for_every_reader(serving: Serving) -> None:
     ],
 )
 def test_every_answer_is_kept_by_the_browser_to_itself(
-    serving: Serving, path: str, secret: str | None
+    served_empty: Serving, path: str, secret: str | None
 ) -> None:
-    answer = serving.web.get(
+    answer = served_empty.web.get(
         path, headers={} if secret is None else {"X-API-Key": secret}, follow_redirects=False
     )
     assert {name: answer.headers.get(name) for name in SAFE} == dict(SAFE)
     assert answer.headers["Cache-Control"] == "no-store"
-    foreign = serving.web.get(path, headers={"Host": "evil.example"})
+    foreign = served_empty.web.get(path, headers={"Host": "evil.example"})
     assert foreign.status_code == 403
     assert foreign.headers["X-Frame-Options"] == "DENY"

@@ -91,6 +91,7 @@ def test_another_memory_is_no_runs(serving: Serving) -> None:
     assert "left" not in Browser(serving).get("/memory").text
 
 
+@pytest.mark.slow
 def test_the_command_shows_it_and_gives_clients_no_token(runs: Path, tmp_path: Path) -> None:
     def begun(*options: str) -> tuple[Any, list[str]]:
         process = subprocess.Popen(

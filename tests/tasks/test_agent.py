@@ -268,6 +268,7 @@ def test_the_page_has_every_setting_with_its_default() -> None:
         assert (EXAMPLE.parents[1] / "docs" / target).is_file(), target
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("talkative")
 def test_rows_of_two_environments_in_one_run(folder: Path, tiny_model_folder: Path) -> None:
     both = ENVIRONMENTS + "\n\nclass Other(Count):\n    def get_reward(self):\n        return 2.0\n"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.quick import quick
 
 from memograd.config import LoraConfig
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs
@@ -105,7 +106,7 @@ def draw(
     )
 
 
-@pytest.mark.parametrize("name", list(CREDITS))
+@pytest.mark.parametrize("name", quick(list(CREDITS), (0,)))
 def test_old_logprobs_are_those_of_the_very_tokens(
     name: str, tiny: LanguageModel, cases: dict[str, BuildCase], texts: Texts
 ) -> None:
@@ -144,7 +145,7 @@ def test_a_local_group_is_one_chunk_from_one_state(
     assert len(set(ids)) == len(ids) and "chunk-1" in ids[SIZE]
 
 
-@pytest.mark.parametrize("name", list(CREDITS))
+@pytest.mark.parametrize("name", quick(list(CREDITS), (0,)))
 def test_the_same_generator_draws_the_same(
     name: str, tiny: LanguageModel, cases: dict[str, BuildCase], trigrams
 ) -> None:

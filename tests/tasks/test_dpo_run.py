@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.quick import quick
 
 from memograd.grpo import RunFolder
 from memograd.policy.language_model import LanguageModel
@@ -80,6 +81,7 @@ def test_the_loss_is_the_papers(tmp_path, settings) -> None:
     assert metrics(run)[1]["loss"] == pytest.approx(expected_loss(policy, 0.3), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_reference_is_the_adapter_that_training_began_with(tmp_path, settings) -> None:
     begun = dpo(DpoSettings(out=tmp_path / "begun", **settings))
     settings = {k: v for k, v in settings.items() if k not in ("model", "lora")}
@@ -103,7 +105,7 @@ def test_the_same_seed_gives_the_same_run(tmp_path, settings) -> None:
     assert [row["loss"] for row in metrics(one)] == [row["loss"] for row in metrics(two)]
 
 
-@pytest.mark.parametrize("name", ["medical_pairs_dev", "hh_harmless_1800"])
+@pytest.mark.parametrize("name", quick(["medical_pairs_dev", "hh_harmless_1800"], (1,)))
 def test_rows_of_real_files(tmp_path, settings, shared_data, name) -> None:
     with gzip.open(shared_data / "preference" / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
         lines = list(islice(file, 2))

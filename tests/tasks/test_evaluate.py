@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.tasks.agent.settings import AgentTrainConfig
@@ -47,7 +48,7 @@ def trained(task: str, rows: Path, model: Path, **given: Any) -> Path:
     return train(AgentTrainConfig(**settings, episodes=episodes))
 
 
-@pytest.mark.parametrize("task", ["text", "agent"])
+@pytest.mark.parametrize("task", quick(["text", "agent"], (0,)))
 def test_it_repeats_what_training_measured(task: str, rows: Path, tiny_model_folder: Path) -> None:
     run = trained(task, rows, tiny_model_folder)
     files = ("evaluation.md", "evaluation.json", "answers.jsonl")
@@ -62,6 +63,7 @@ def test_it_repeats_what_training_measured(task: str, rows: Path, tiny_model_fol
     assert json.loads(answer)["columns"]["number"] == 9
 
 
+@pytest.mark.slow
 def test_files_of_one_name_are_measured_beside_each_other(
     rows: Path, tiny_model_folder: Path
 ) -> None:

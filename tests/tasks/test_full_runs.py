@@ -68,6 +68,7 @@ def test_a_text_run_is_resumed_measured_and_trained_on(tmp_path: Path, settings)
         merge(whole, tmp_path / "merged")
 
 
+@pytest.mark.slow
 def test_memory_qa_compares_with_the_untrained_model(
     tmp_path: Path, settings, small_data: Path, capsys
 ) -> None:

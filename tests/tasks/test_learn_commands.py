@@ -61,14 +61,23 @@ def test_the_life_of_a_policy(command: Command, head: Any, make_head: Callable[.
     command("policy", "adopt", rows[1]["version"], "--dir", "p")
 
 
-def test_learning_from_feedback(command: Command, head: Any) -> None:
-    corrected(command)
+def test_what_cannot_be_learnt_is_refused(command: Command, head: Any) -> None:
+    command("memory", "add", "My office in Rome is red.", "--user", "a", "--policy", "head")
     assert "give --policy-dir" in command("learn", "--user", "a", code=2)
     several = ("learn", "--user", "a", "--agent", "b", "--policy-dir", "p")
     assert "all feedback of user:a" in command(*several, code=2)
     one = command("learn", "--user", "a", "--policy-dir", "head", code=2)
     assert "holds one trained head" in one
     assert "adopt one with" in command("learn", "--user", "a", "--policy-dir", "p", code=2)
+    command("policy", "adopt", "head", "--dir", "p")
+    learn = ("learn", "--user", "b", "--policy-dir", "p", *QUICK)
+    assert "no feedback of user:b" in command(*learn, code=2)
+    assert "Unknown" in command("learn", "--user", "a", "--policy-dir", "p", "stepz=1", code=2)
+
+
+@pytest.mark.slow  # in Python: test_learn_online.py
+def test_learning_from_feedback(command: Command, head: Any) -> None:
+    corrected(command)
     command("policy", "adopt", "head", "--dir", "p")
     learn = ("learn", "--user", "a", "--policy-dir", "p", *QUICK)
     report = json.loads(command(*learn, "--json"))
@@ -77,8 +86,6 @@ def test_learning_from_feedback(command: Command, head: Any) -> None:
     rows = json.loads(command("policy", "list", "--dir", "p", "--json"))
     [current] = [row["version"] for row in rows if row["state"] == "current"]
     assert current == (report["after_version"] if report["adopted"] else head.version)
-    assert "no feedback of user:b" in command("learn", "--user", "b", *learn[3:], code=2)
-    assert "Unknown" in command("learn", "--user", "a", "--policy-dir", "p", "stepz=1", code=2)
 
 
 @pytest.mark.slow
@@ -130,6 +137,7 @@ def test_feedback_while_talking(
     ]
 
 
+@pytest.mark.slow
 def test_help_needs_no_torch() -> None:
     script = (
         "import sys; sys.modules['torch'] = None\n"

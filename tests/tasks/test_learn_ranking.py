@@ -139,6 +139,7 @@ def test_what_cannot_be_learnt_from_is_one_sentence(memory: Memory, tmp_path: Pa
         versions.save(contrary())
 
 
+@pytest.mark.slow
 def test_at_the_command_line(command: Command) -> None:
     assert "adopt one with memograd ranker adopt" in command("ranker", "list", "--dir", "r", code=2)
     assert "There is no ranker" in command("ranker", "adopt", "mine", "--dir", "r", code=2)

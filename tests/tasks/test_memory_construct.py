@@ -108,6 +108,7 @@ def test_resumed_it_equals_the_run_that_never_stopped(
     assert answers == [json.loads(x) for x in (whole / "answers.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_by_the_command_line(
     tmp_path: Path, tiny_model_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
@@ -185,6 +186,7 @@ def test_a_case_that_is_there_twice_is_not_on_both_sides(tmp_path: Path) -> None
         cases(given_settings([f"data={path}"]))
 
 
+@pytest.mark.slow
 def test_generated_cases_are_of_both_languages_and_apart() -> None:
     known, held_out = cases(given_settings(["build.languages=en,zh", "build.logs=3"]))
     assert sorted(case.language for case in known) == ["en", "en", "zh"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.quick import quick
 from torch import nn
 
 from memograd.config.load import load_settings
@@ -79,7 +80,7 @@ def _scope(user: str):
     return Scope(user_id=user)
 
 
-@pytest.mark.parametrize("step", [3, 4])
+@pytest.mark.parametrize("step", quick([3, 4], (0,)))
 def test_stopped_and_resumed_is_the_run_that_never_stopped(
     whole: Path, settings: OperationsConfig, trigrams, stopped_in_step, step: int
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_run_keeps_its_algorithm_and_may_be_made_longer(
         train(OperationsConfig(resume=run, steps=4), trainer_class=Mine, embedder=embedder)
 
 
+@pytest.mark.slow
 def test_a_network_of_ones_own_is_trained_saved_and_measured(
     settings: OperationsConfig, trigrams, stopped_in_step
 ) -> None:

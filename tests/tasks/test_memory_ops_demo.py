@@ -22,6 +22,7 @@ from memograd.tasks.memory_ops.recipe import train
 from memograd.tasks.memory_ops.settings import OperationsConfig
 
 
+@pytest.mark.slow
 def test_before_and_after_are_those_of_this_run(
     trigrams, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

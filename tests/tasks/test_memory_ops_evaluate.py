@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.quick import quick
 
 from memograd.cli import main
 from memograd.config.load import load_settings
@@ -193,6 +194,7 @@ def test_heads_of_other_vectors_are_refused(run: Path, trigrams) -> None:
         evaluate_run(run, QUICK, embedder=trigrams(dimension=32, name="other"))
 
 
+@pytest.mark.slow
 def test_a_chat_manager_and_a_reader(
     run: Path, embedder, chat_server, bare_environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,15 +292,18 @@ def test_questions_are_spread_evenly() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [
-        (["--run", "a", "--policy", "b"], "Say what is measured"),
-        (["--policy", "nowhere"], "There is no trained head in nowhere"),
-        (["--run", "nowhere", "ks=5"], "There is no run folder"),
-        (["--run", "nowhere", "ks=five"], "ks must be a list of whole numbers"),
-        (["--policy", "x", "ks=0"], "ks"),
-        (["--policy", "x", "budgets=2"], "budgets"),
-        (["--policy", "x", "budget=0.5"], "did you mean budgets"),
-    ],
+    quick(
+        [
+            (["--run", "a", "--policy", "b"], "Say what is measured"),
+            (["--policy", "nowhere"], "There is no trained head in nowhere"),
+            (["--run", "nowhere", "ks=5"], "There is no run folder"),
+            (["--run", "nowhere", "ks=five"], "ks must be a list of whole numbers"),
+            (["--policy", "x", "ks=0"], "ks"),
+            (["--policy", "x", "budgets=2"], "budgets"),
+            (["--policy", "x", "budget=0.5"], "did you mean budgets"),
+        ],
+        range(0, 7, 3),
+    ),
 )
 def test_wrong_input_is_one_sentence(
     arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str], tmp_path: Path,
@@ -311,6 +316,7 @@ def test_wrong_input_is_one_sentence(
     assert exit_.value.code == 2 and sentence in said and said.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_command_line_measures_a_run(
     run: Path, files, embedder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from tests.quick import quick
 
 from memograd.cli import main
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs, read_lifelogs
@@ -126,6 +127,19 @@ def test_other_algorithms_take_it_too(
     assert 0 <= line["reward_mean"] <= 1
 
 
+def test_it_goes_on_with_the_same_code_only(
+    settings: OperationsConfig, own: Path, trigrams, stopped_in_step
+) -> None:
+    embedder = trigrams(dimension=64)
+    config = with_reward(settings, f"{own}:numbers", steps=2, save_steps=1)
+    with stopped_in_step(2), pytest.raises(Stopped):
+        train(config, embedder=embedder)
+    own.write_text(OWN + "\n# another idea\n")
+    with pytest.raises(BadInput, match="file of the reward changed"):
+        train(OperationsConfig(resume=config.out), embedder=embedder)
+
+
+@pytest.mark.slow
 def test_resumed_to_the_bit_with_the_same_code_only_and_measured(
     settings: OperationsConfig, own: Path, trigrams, stopped_in_step, tmp_path: Path, monkeypatch
 ) -> None:
@@ -161,13 +175,16 @@ def test_resumed_to_the_bit_with_the_same_code_only_and_measured(
 
 @pytest.mark.parametrize(
     ("reward", "said"),
-    [
-        ("delta", 'no operation reward "delta"; use delta_qa, opportunity_cost, or a file'),
-        ("none.py", "There is no reward file"),
-        ("my_rewards.py", 'has no reward function "calculate_reward"'),
-        ("my_rewards.py:other", 'has no reward function "other"'),
-        ("my_rewards.py:two", "two in .*takes .*which does not fit"),
-    ],
+    quick(
+        [
+            ("delta", 'no operation reward "delta"; use delta_qa, opportunity_cost, or a file'),
+            ("none.py", "There is no reward file"),
+            ("my_rewards.py", 'has no reward function "calculate_reward"'),
+            ("my_rewards.py:other", 'has no reward function "other"'),
+            ("my_rewards.py:two", "two in .*takes .*which does not fit"),
+        ],
+        range(0, 5, 3),
+    ),
 )
 def test_what_cannot_be_loaded_is_one_sentence_and_leaves_nothing(
     settings: OperationsConfig, own: Path, monkeypatch, capsys, reward: str, said: str

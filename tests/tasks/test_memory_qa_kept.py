@@ -145,6 +145,7 @@ def test_rules_keep_items_and_a_stopped_run_goes_on_to_the_bit(
     assert set(kept(whole / "evaluation-other")) == {"life-99-0"}
 
 
+@pytest.mark.slow
 def test_a_trained_head_keeps_what_it_decides(
     tmp_path: Path, settings: dict[str, Any], make_head
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_trained_head_keeps_what_it_decides(
     assert not (tmp_path / "refused").exists()
 
 
+@pytest.mark.slow
 def test_a_memory_construct_run_keeps_what_it_writes(
     tmp_path: Path,
     settings: dict[str, Any],

@@ -137,6 +137,7 @@ def test_a_finished_run_can_be_made_longer(tmp_path, settings, whole) -> None:
     assert without_seconds(longer) == without_seconds(whole)
 
 
+@pytest.mark.slow
 def test_more_steps_asked_for_once_are_remembered(run) -> None:
     """Resumed with steps=2 and stopped again, a plain resume still goes to step 2."""
     train(MemoryQATrainConfig(resume=run, steps=2))
@@ -256,6 +257,7 @@ OWN = [
 ]
 
 
+@pytest.mark.slow
 def test_conversations_of_ones_own(tmp_path, settings, caplog) -> None:
     """JSONL with own categories; what was asked before the end is not asked at the end."""
     path = tmp_path / "mine.jsonl"
@@ -303,6 +305,7 @@ def test_conversations_without_questions_are_for_neither_side(tmp_path) -> None:
         choose_split(available, ["Ann"], ["silent"])
 
 
+@pytest.mark.slow
 def test_what_a_warm_start_knew_is_not_counted_as_learnt(tmp_path, settings, run) -> None:
     first = run.rename(tmp_path / "first")
     given = {key: value for key, value in settings.items() if key not in ("model", "lora")}

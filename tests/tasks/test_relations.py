@@ -139,6 +139,7 @@ def test_a_pass_is_a_function_of_seed_and_number(batch_file: Path, e5: E5Weights
     assert sum(map(len, every.batches(0))) == len(turns)
 
 
+@pytest.mark.slow
 def test_long_rows_stand_in_small_batches(tmp_path: Path, e5: E5Weights) -> None:
     long = {"k": "life", "t": [["u", "word " * 120, []]]}
     turns = read_dialogues(written(tmp_path / "en-x.jsonl", [long] * 60 + DIALOGUES))
@@ -343,6 +344,7 @@ def test_a_model_that_closes_too_readily_is_shifted(batch_file: Path, e5: E5Weig
     assert np.array_equal(mended[others], bias[others])
 
 
+@pytest.mark.slow
 def test_it_learns_is_calibrated_and_measured(batch_file: Path, tmp_path: Path) -> None:
     unseen = written(tmp_path / "en-y.jsonl", [*DIALOGUES, *DIALOGUES])
     asked = {"ask": [{"q": "Where does the user live?", "has": "Montreal"}]}

@@ -393,6 +393,7 @@ def test_a_share_of_no_start_is_refused(batch_file: Path, tmp_path: Path) -> Non
         train(RelationsConfig(data=[batch_file], out=tmp_path / "run", start_share=0.5))
 
 
+@pytest.mark.slow
 def test_a_run_improves_what_its_decisions_are_worth(
     batch_file: Path, tmp_path: Path, start: Path
 ) -> None:

@@ -136,6 +136,7 @@ def test_a_dialogue_inside_a_sitting_is_no_sitting_of_its_own(tmp_path: Path) ->
     assert within
 
 
+@pytest.mark.slow
 def test_turns_are_learnt_as_without_dialogues_and_items_are_not(tmp_path: Path) -> None:
     talk = written(tmp_path / "talk.jsonl", [conversation(number) for number in range(5)])
     beside = written(tmp_path / "beside.jsonl", [conversation(7)])

@@ -87,6 +87,7 @@ def test_the_policy_begins_as_the_adapter_and_is_held_near_it(begun) -> None:
                if p.requires_grad)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_resumed_run_keeps_its_reference_to_the_bit(tmp_path, settings, begun) -> None:
     """Also when the run that it began with is gone."""
     copy = tmp_path / "begun"

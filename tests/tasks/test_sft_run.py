@@ -105,6 +105,7 @@ def test_the_loss_is_that_of_the_answers_tokens_alone(tmp_path, settings) -> Non
     assert first["tokens"] == tokens
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run_to_the_bit(tmp_path, settings) -> None:
     settings |= {"batch_size": 2, "micro_batch_size": 1, "lora": {"r": 4, "dropout": 0.2}}
     one, two = (sft(SftSettings(out=tmp_path / name, **settings)) for name in ("one", "two"))
@@ -209,6 +210,7 @@ def test_memory_qa_learns_the_gold_answers_of_the_prompts_that_grpo_asks(
         memory_qa.evaluate(run, Evaluation(None, ["life-7-0"], False))
 
 
+@pytest.mark.slow
 def test_a_run_on_rows_is_evaluated_on_named_conversations(tmp_path, settings, small_data) -> None:
     run = sft(SftSettings(out=tmp_path / "run", **{**settings, "steps": 1}))
     with pytest.raises(BadInput, match="not trained on conversations"):

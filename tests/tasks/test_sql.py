@@ -232,6 +232,7 @@ def test_what_is_shared_with_held_out_questions_is_listed_and_can_be_left_out(
         questions(given.model_copy(update={"sql": SqlConfig(apart_from=known)}))
 
 
+@pytest.mark.slow
 def test_warm_start_rows_are_learnt_as_episodes_would_say_them(
     tmp_path: Path, model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -272,6 +273,7 @@ def test_sft_on_these_rows_begins_a_run(tmp_path: Path, model: str, capsys: Any)
     assert TEMPLATE in (tmp_path / "sft" / "final" / "chat_template.jinja").read_text()
 
 
+@pytest.mark.slow
 def test_the_sample_can_be_written_and_asked_like_any_other(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

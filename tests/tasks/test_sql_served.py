@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.command_line import run
+from tests.quick import quick
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from memograd.config import LoraConfig
@@ -107,10 +108,13 @@ def test_ci_fast_from_the_command_line_and_measured_again(
 
 @pytest.mark.parametrize(
     ("how", "error"),
-    [
-        (called, "MaxTurnsExceeded"),
-        (lambda text: called(text, "no_such_tool"), "ModelBehaviorError"),
-    ],
+    quick(
+        [
+            (called, "MaxTurnsExceeded"),
+            (lambda text: called(text, "no_such_tool"), "ModelBehaviorError"),
+        ],
+        (1,),
+    ),
 )
 def test_an_agent_that_never_answers_is_over_and_earns_what_its_trace_earns(
     tmp_path: Path, model: str, reads_as: Any, how: Any, error: str
@@ -125,6 +129,7 @@ def test_an_agent_that_never_answers_is_over_and_earns_what_its_trace_earns(
     assert all(str(record.error).startswith(error) for record in kept)
 
 
+@pytest.mark.slow
 def test_a_conversation_that_is_full_is_over_too(
     tmp_path: Path, model: str, reads_as: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +141,7 @@ def test_a_conversation_that_is_full_is_over_too(
     assert all("tiny takes 4096" in str(record.error) for record in kept)
 
 
+@pytest.mark.slow
 def test_a_learned_reward_stands_beside_the_others(
     tmp_path: Path, model: str, reads_as: Any
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.quick import quick
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from memograd.rollout.chat_ids import ChatIds
@@ -28,7 +29,9 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> list[SqlQuestion]:
     return read_questions(path)
 
 
-def test_a_gold_attempt_earns_everything(sample: list[SqlQuestion]) -> None:
+@pytest.mark.parametrize("every", quick([4, 1], (0,)))
+def test_a_gold_attempt_earns_everything(sample: list[SqlQuestion], every: int) -> None:
+    sample = sample[::every]
     sandbox = Sandbox(sample_database())
     chats, left_out = gold_attempts(sample, sandbox)
     assert (len(chats), left_out) == (len(sample), [])

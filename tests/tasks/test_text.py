@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.command_line import run
+from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.grpo import RunFolder
@@ -169,6 +170,7 @@ def test_a_string_prompt_reaches_the_model_as_it_stands(tiny_model_folder: Path)
         policy.encode([{"role": "user", "content": "a"}])
 
 
+@pytest.mark.slow
 def test_texts_train_a_base_model_without_a_chat_template(
     folder: Path, tiny_model_folder: Path, tmp_path: Path
 ) -> None:
@@ -202,19 +204,28 @@ def test_without_rows_to_evaluate_on_nothing_is_measured(
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [
-        (["data=none"], "needs rows to train on; give --data"),
-        (["--data", "gone.jsonl"], "There is no file "),
-        (["--rewards", "gone.py:f"], "There is no reward file"),
-        (["--rewards", "environment"], "that of an agent; use memograd train agent"),
-        (["--rewards", "mine.py:gone"], 'no reward function "gone"; it has vowels, sometimes'),
-        (["--rewards", "keyword_coverage"], "Reward keyword_coverage needs keywords, but the rows"),
-        (["max_prompt_length=3"], "All 7 prompts to train on have more than 3 tokens, 8 at least"),
-        (["--eval", "rows.jsonl"], "has the same prompt as"),
-        (["text.string_prompts=both"], "one of text, chat"),
-        (["text.eval_fraction=1"], "below 1"),
-        (["text.eval_fraction=0", "eval_steps=1"], "and nothing is held out"),
-    ],
+    quick(
+        [
+            (["data=none"], "needs rows to train on; give --data"),
+            (["--data", "gone.jsonl"], "There is no file "),
+            (["--rewards", "gone.py:f"], "There is no reward file"),
+            (["--rewards", "environment"], "that of an agent; use memograd train agent"),
+            (["--rewards", "mine.py:gone"], 'no reward function "gone"; it has vowels, sometimes'),
+            (
+                ["--rewards", "keyword_coverage"],
+                "Reward keyword_coverage needs keywords, but the rows",
+            ),
+            (
+                ["max_prompt_length=3"],
+                "All 7 prompts to train on have more than 3 tokens, 8 at least",
+            ),
+            (["--eval", "rows.jsonl"], "has the same prompt as"),
+            (["text.string_prompts=both"], "one of text, chat"),
+            (["text.eval_fraction=1"], "below 1"),
+            (["text.eval_fraction=0", "eval_steps=1"], "and nothing is held out"),
+        ],
+        range(0, 11, 3),
+    ),
 )
 def test_bad_input_leaves_nothing(
     folder: Path,
