@@ -41,7 +41,7 @@ DENIES: Final = re.compile(
     r"|not (?:true|serious)|i lied|(?:was|is|'s) an? (?:\w+ )?(?:fib|lie|porky|bluff)"
     r"|pull(?:ed|ing) (?:your|ur|ya) leg|w[io]und(?:ing)? (?:you|u) up"
     r"|having (?:you|u) on)\b"
-    r"|开玩笑|玩笑|逗你|骗你|騙你|瞎说|瞎編|瞎编|胡说|胡說|(?<![真像装裝])(?<!真的)假的(?![吗嗎?？])|唬你",
+    r"|开玩笑|玩笑|吹牛[的呢啦]|逗你|骗你|騙你|瞎说|瞎編|瞎编|胡说|胡說|(?<![真像装裝])(?<!真的)假的(?![吗嗎?？])|唬你",
     re.IGNORECASE,
 )
 DENIED: Final = re.compile(
