@@ -211,6 +211,7 @@ def test_a_chinese_memory_in_a_table(command: Command) -> None:
     assert "语义第" in printed  # Reasons come in the language of the text.
 
 
+@pytest.mark.slow
 def test_tables_are_readable(command: Command, from_json: Callable[..., Any]) -> None:
     said = command("add", "I live in Boston.", "--user", "alice")
     assert "ADD" in said and "Boston" in said

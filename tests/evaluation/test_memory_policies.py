@@ -95,6 +95,7 @@ def actions_of(make: Callable[[], Decider], log: EmbeddedLog, budget: int) -> li
     return taken
 
 
+@pytest.mark.slow
 def test_a_gold_follower_is_always_right_and_answers_best(logs, deciders) -> None:
     gold = measure("gold", GoldFollower, logs, STANDARD)
     assert gold.hits() == [1.0] * sum(len(log.facts) for log in logs)

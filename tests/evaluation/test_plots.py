@@ -98,6 +98,7 @@ def test_nothing_to_draw_is_refused_and_leaves_no_picture(tmp_path: Path) -> Non
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_drawing_leaves_no_global_state(tmp_path: Path) -> None:
     run = write_run(tmp_path / "metrics.jsonl", 3)
     code = (

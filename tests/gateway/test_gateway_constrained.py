@@ -138,6 +138,7 @@ def test_allowed_tools_of_a_response(gateway) -> None:
     assert {item.name for item in response.output if item.type == "function_call"} == {"wait"}
 
 
+@pytest.mark.slow
 def test_with_tools_a_form_is_for_the_answer_only(gateway) -> None:
     rollout = gateway.rollout()
     kinds = set()

@@ -75,6 +75,7 @@ def check_weights(found: dict[str, np.ndarray], expected: dict[str, np.ndarray],
 # One process
 
 
+@pytest.mark.slow
 def test_the_policy_learns_and_its_reference_stays(tmp_path, tiny_config) -> None:
     config = full(tiny_config, steps=12, learning_rate=3e-3, prompts_per_step=4, beta=0.01)
     policy = load_policy(config, None)

@@ -76,6 +76,7 @@ def run(weights: E5Weights, graph: bytes, rows: list[list[int]]) -> np.ndarray:
     return np.asarray(session.run(None, inputs)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "signed",
     [

@@ -43,7 +43,9 @@ def same(weights: Weights) -> RelationModel:
     return RelationModel(weights, None, None, second_of(weights))
 
 
-@pytest.mark.parametrize("said", ["haha, I moved to Montreal", "本田卖了", "long " * 200 + "moved"])
+@pytest.mark.parametrize(
+    "said", quick(["haha, I moved to Montreal", "本田卖了", "long " * 200 + "moved"], (1,))
+)
 def test_a_second_reading_that_learnt_nothing_says_what_the_first_says(
     same: RelationModel, said: str
 ) -> None:

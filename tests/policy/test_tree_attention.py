@@ -70,6 +70,7 @@ def test_several_tiles_give_the_gradient_of_rows(tiny_model, trees, monkeypatch)
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_flex_attention_and_tiles_agree(trees) -> None:
     """FlexAttention without its compiler, forward only: on a CPU it has no backward."""
     row = pack(trees)

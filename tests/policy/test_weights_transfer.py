@@ -238,6 +238,7 @@ def test_a_planted_fault_is_refused_by_name(fault, remote, servers, policy):
     servers[1].fault = None
 
 
+@pytest.mark.slow
 def test_a_server_that_is_right_passes_and_nothing_counts_as_trained(remote, policy):
     before = [weight.detach().clone() for weight in policy.parameters()]
     assert probe(policy, remote, policy.encode("What is kept?"), limit=LIMIT) < 1e-4

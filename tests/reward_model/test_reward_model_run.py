@@ -106,6 +106,7 @@ def test_merged_weights_score_as_model_and_adapter(polite_run, tmp_path) -> None
         merge_reward_model(polite_run, merged)
 
 
+@pytest.mark.slow
 def test_every_weight_can_be_trained(tmp_path, settings) -> None:
     whole = {"tuning": "full", "lora": {}, "learning_rate": 1e-3}
     run = train_reward_model(settings(out=tmp_path / "run", **whole))

@@ -119,6 +119,7 @@ def config(out: Path, tiny: Path, **given: Any) -> AgentTrainConfig:
     return AgentTrainConfig(**{**settings, **given})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("talkative")
 def test_a_run_from_the_command_line(
     folder: Path, tiny_model_folder: Path, capsys: pytest.CaptureFixture[str]

@@ -98,6 +98,7 @@ def test_a_prompt_longer_than_the_context(data, tiny_model_folder, capsys) -> No
     check(train(data, *settings), capsys, "question why takes", "tokens")
 
 
+@pytest.mark.slow
 def test_a_question_without_evidence_is_an_ordinary_question(
     data, tiny_model_folder, capsys
 ) -> None:

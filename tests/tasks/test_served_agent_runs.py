@@ -83,6 +83,7 @@ def config(folder: Path, model: Path, agent: str = "run", **given: Any) -> Serve
     return ServedTrainConfig(**{**settings, **given, "served": served})
 
 
+@pytest.mark.slow
 def test_from_the_command_line_only_the_writer_is_trained(
     folder: Path, tiny_model_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

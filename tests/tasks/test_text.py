@@ -298,6 +298,7 @@ def test_every_row_of_the_example_can_be_answered_right() -> None:
     assert my_rewards.correct(perfect, [row["answer"] for row in rows]) == [1.0] * 60
 
 
+@pytest.mark.slow
 def test_the_example_runs(
     folder: Path, settings: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
