@@ -35,7 +35,7 @@ def shown(memory: Memory, query: str) -> str:
         (["My hotel room is 508", "Scratch that, it's 580"], "508", "580"),
         (["My dentist appointment is on Monday", "no wait, Tuesday"], "Monday", "Tuesday"),
         (
-            ["My blood type is A negative", "scrap that, I checked the card: O neg"],
+            ["My blood type is A negative", "scrap that, just checked the card: O negative"],
             "A neg",
             "O neg",
         ),
