@@ -282,6 +282,47 @@ def test_a_half_seen_wish_counts_where_something_is_taken_back(
         assert (not any("48k" in text for text in written(memory))) is gone
 
 
+class ReadTwice(HalfSeen):
+    """Its second reading says how surely something is taken back."""
+
+    reads_twice = True
+    odds = 0.0
+
+    def closes(self, message: str, before: Any, items: Sequence[str], relations: Any) -> Any:
+        assert relations == ("retract",)
+        return np.full(len(items), self.odds, np.float32)
+
+
+@pytest.mark.parametrize(("odds", "gone"), [(0.5, True), (-1.0, False)])
+def test_where_it_is_read_twice_the_second_reading_hears_the_request(
+    tmp_path: Path, trigrams: Callable[[], Any], odds: float, gone: bool
+) -> None:
+    model = ReadTwice()
+    model.odds = odds
+    with opened(tmp_path, trigrams(), model) as memory:
+        memory.add("my salary is 48k", user_id="u")
+        model.relation = "retract"
+        memory.add("hm, that number was for you alone", user_id="u")
+        assert (not any("48k" in text for text in written(memory))) is gone
+
+
+@pytest.mark.parametrize(
+    ("wish", "said", "looked_at"),
+    [
+        (0.05, "hm, don't keep that number", True),
+        (0.05, "hm, that number was for you alone", False),
+        (0.02, "hm, don't keep that number", False),
+    ],
+)
+def test_beside_a_word_of_asking_a_fainter_wish_is_looked_at(
+    wish: float, said: str, looked_at: bool
+) -> None:
+    model: Any = HalfSeen()
+    model.wish = wish
+    [heard] = TrainedReader(model).hear([RawTurn("1", "user", said, NOON, 0)], [])
+    assert bool(heard.perhaps) is looked_at and not heard.forget
+
+
 def test_the_order_of_the_items_decides_nothing() -> None:
     """What is known of a part is the same wherever its item stands."""
     model = load_relation_model()
