@@ -189,8 +189,10 @@ class RememberingModel(RelationModel):
     ) -> np.ndarray:
         """As of `RelationModel`."""
 
-        def compute(*asked: Any) -> np.ndarray:
-            return super(RememberingModel, self).closes(*asked[:3], relations)
+        def compute(
+            message: str, before: Sequence[tuple[str, str]], items: Sequence[str], _: str
+        ) -> np.ndarray:
+            return super(RememberingModel, self).closes(message, before, items, relations)
 
         return self._once(f"closes {relations}", compute, message, before, items, "user")
 
