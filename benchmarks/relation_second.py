@@ -11,7 +11,7 @@ most. `first` and `second` are areas under the curve between the two, `harmless`
 calm ones stays below the bound that lets pass nine tenths of the closing ones. By default the
 batches that neither reading has learnt from. `--write` trains another one on the batches
 `second_of` and the talks and met messages of `corpus/split.json` and keeps it beside the weights
-(45 minutes of two cores), and takes what weighed the old one out of the gate: fit it anew with
+(an hour of two cores beside other work), and takes what weighed the old one out of the gate: fit it anew with
 `relations_gate.py --write --only few`.
 """
 

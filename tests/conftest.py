@@ -66,9 +66,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 # Every run tries the same examples, however slow; --hypothesis-profile=default looks further.
-settings.register_profile(
-    "repeatable", max_examples=30, derandomize=True, database=None, deadline=None
-)
+settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
 settings.load_profile("repeatable")
 
 

@@ -1,4 +1,5 @@
-"""Which of a test's cases `make test` runs: the others, which prove nearly the same, are slow."""
+"""Which of a test's cases `make test` runs, where each takes seconds: the others prove nearly the
+same, and are slow."""
 
 from __future__ import annotations
 

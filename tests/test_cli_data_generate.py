@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.quick import quick
 
 from memograd.cli import main
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs, read_lifelogs
@@ -31,16 +30,13 @@ def test_the_file_holds_the_logs_of_the_seed(
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
-    quick(
-        [
-            (("--language", "fr"), "language is 'fr'"),
-            (("--n", "0"), "at least one"),
-            (("--seed", "-1"), "the seed -1"),
-            (("hearsay=2",), "hearsay is 2.0"),
-            (("colour=red",), "no setting of a life log"),
-        ],
-        range(0, 5, 3),
-    ),
+    [
+        (("--language", "fr"), "language is 'fr'"),
+        (("--n", "0"), "at least one"),
+        (("--seed", "-1"), "the seed -1"),
+        (("hearsay=2",), "hearsay is 2.0"),
+        (("colour=red",), "no setting of a life log"),
+    ],
 )
 def test_what_cannot_be_made_is_said_in_a_sentence(
     arguments: tuple[str, ...],

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from fastapi import APIRouter, FastAPI
 from fastapi.testclient import TestClient
-from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.memory.journal.rows import to_json
@@ -86,15 +85,12 @@ def test_a_journal_keeps_nothing_that_cannot_be_told() -> None:
 
 @pytest.mark.parametrize(
     "told",
-    quick(
-        [
-            {"a": [1] * MOST_VALUES},
-            {"a": [[]] * MOST_VALUES},
-            {"a": [{"b": 1}] * (MOST_VALUES // 2)},
-            {str(n): 1 for n in range(MOST_VALUES + 1)},
-        ],
-        range(0, 4, 3),
-    ),
+    [
+        {"a": [1] * MOST_VALUES},
+        {"a": [[]] * MOST_VALUES},
+        {"a": [{"b": 1}] * (MOST_VALUES // 2)},
+        {str(n): 1 for n in range(MOST_VALUES + 1)},
+    ],
 )
 def test_a_body_of_too_many_values_is_refused(web: TestClient, told: Any) -> None:
     refused = web.post("/", json=told)

@@ -184,7 +184,7 @@ STEPS = st.lists(
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=STEPS)
 def test_all_feedback_is_used_or_counted(memory: Memory, steps: list[tuple[str, int, str]]) -> None:

@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.quick import quick
 
 from memograd import Memory
 
@@ -26,16 +25,13 @@ def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("said", "acts", "kind", "counted"),
-    quick(
-        [
-            ("What is the capital of France?", [], "calm", {"harmed": 0, "doubted": 0}),
-            # A change that the writer does not say is a harm.
-            ("sold the Honda", [], "calm", {"harmed": 1, "doubted": 0}),
-            ("sold the Honda", [["f1", "end"]], "changing", {"changed": 1, "hit_another": 0}),
-            ("sold the Honda", [["f2", "end"]], "changing", {"changed": 0, "hit_another": 1}),
-        ],
-        range(0, 4, 3),
-    ),
+    [
+        ("What is the capital of France?", [], "calm", {"harmed": 0, "doubted": 0}),
+        # A change that the writer does not say is a harm.
+        ("sold the Honda", [], "calm", {"harmed": 1, "doubted": 0}),
+        ("sold the Honda", [["f1", "end"]], "changing", {"changed": 1, "hit_another": 0}),
+        ("sold the Honda", [["f2", "end"]], "changing", {"changed": 0, "hit_another": 1}),
+    ],
 )
 def test_what_becomes_of_the_facts(
     benchmarks: None,

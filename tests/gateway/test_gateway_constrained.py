@@ -12,7 +12,6 @@ import openai
 import pytest
 import torch
 from pydantic import BaseModel
-from tests.quick import quick
 
 from memograd.gateway.grammar import Grammars, grammar_of
 from memograd.gateway.local import AnswerSampling, LocalBackend
@@ -210,42 +209,39 @@ def _takes(answer, token: int) -> bool:
 
 @pytest.mark.parametrize(
     ("fields", "param"),
-    quick(
-        [
-            ({"response_format": {"type": "json_schema"}}, "response_format"),
-            ({"response_format": {"type": "xml"}}, "response_format"),
-            (
-                {
-                    "response_format": {
-                        "type": "json_schema",
-                        "json_schema": {"schema": {"type": "x"}},
-                    }
-                },
-                "response_format",
-            ),
-            (  # refers to nothing but itself, so nothing is right
-                {
-                    "response_format": {
-                        "type": "json_schema",
-                        "json_schema": {"schema": {"$ref": "#"}},
-                    }
-                },
-                "response_format",
-            ),
-            ({"tool_choice": "required"}, "tool_choice"),
-            ({"tool_choice": "sometimes", "tools": TOOLS}, "tool_choice"),
-            (
-                {"tool_choice": {"type": "function", "function": {"name": "no"}}, "tools": TOOLS},
-                "tool_choice",
-            ),
-            ({"tool_choice": allowed("auto", "no"), "tools": TOOLS}, "tool_choice"),
-            ({"tool_choice": allowed("auto", "wait")}, "tool_choice"),
-            ({"tool_choice": allowed("auto"), "tools": TOOLS}, "tool_choice"),
-            ({"tool_choice": allowed("never", "wait"), "tools": TOOLS}, "tool_choice"),
-            ({"tool_choice": {"type": "allowed_tools"}, "tools": TOOLS}, "tool_choice"),
-        ],
-        range(0, 12, 3),
-    ),
+    [
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
+        ({"response_format": {"type": "xml"}}, "response_format"),
+        (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"schema": {"type": "x"}},
+                }
+            },
+            "response_format",
+        ),
+        (  # refers to nothing but itself, so nothing is right
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"schema": {"$ref": "#"}},
+                }
+            },
+            "response_format",
+        ),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tool_choice": "sometimes", "tools": TOOLS}, "tool_choice"),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "no"}}, "tools": TOOLS},
+            "tool_choice",
+        ),
+        ({"tool_choice": allowed("auto", "no"), "tools": TOOLS}, "tool_choice"),
+        ({"tool_choice": allowed("auto", "wait")}, "tool_choice"),
+        ({"tool_choice": allowed("auto"), "tools": TOOLS}, "tool_choice"),
+        ({"tool_choice": allowed("never", "wait"), "tools": TOOLS}, "tool_choice"),
+        ({"tool_choice": {"type": "allowed_tools"}, "tools": TOOLS}, "tool_choice"),
+    ],
 )
 def test_what_cannot_be_followed_is_refused_by_name(gateway, fields, param) -> None:
     rollout = gateway.rollout()
@@ -254,7 +250,7 @@ def test_what_cannot_be_followed_is_refused_by_name(gateway, fields, param) -> N
     assert gateway.store.rollout(rollout.id).calls == 0
 
 
-@pytest.mark.parametrize("temperature", quick([1.0, 0.7], (1,)))
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
 def test_the_learner_scores_what_was_drawn_as_it_was_drawn(
     gateway, tiny_policy, temperature: float
 ) -> None:
@@ -335,7 +331,7 @@ class Dose(BaseModel):
 
 
 @pytest.mark.parametrize("by_responses", [False, True], ids=["chats", "responses"])
-@pytest.mark.parametrize("method", quick(["json_schema", "function_calling"], (1,)))
+@pytest.mark.parametrize("method", ["json_schema", "function_calling"])
 def test_structured_output_of_langchain(gateway, method: str, by_responses: bool) -> None:
     langchain = pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
     rollout = gateway.rollout()
@@ -391,9 +387,7 @@ def test_structured_output_of_langchains_agents(gateway, strategy: str) -> None:
     assert gateway.store.calls(rollout.id)[-1].choices[0].allowed is not None
 
 
-@pytest.mark.parametrize(
-    "model_class", quick(["OpenAIResponsesModel", "OpenAIChatCompletionsModel"], (0,))
-)
+@pytest.mark.parametrize("model_class", ["OpenAIResponsesModel", "OpenAIChatCompletionsModel"])
 def test_the_agents_sdks_output_type_after_a_tool_that_it_forces(gateway, model_class: str) -> None:
     agents = pytest.importorskip("agents", reason="openai-agents is not installed")
     rollout = gateway.rollout()

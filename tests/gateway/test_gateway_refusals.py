@@ -8,7 +8,6 @@ import httpx
 import openai
 import pytest
 from scripted import ScriptedBackend
-from tests.quick import quick
 
 ASK = [{"role": "user", "content": "你好"}]
 
@@ -31,67 +30,64 @@ def refused(gateway: Any, path: str, body: Any) -> tuple[int, str, str | None]:
 
 @pytest.mark.parametrize(
     ("path", "body", "param", "said"),
-    quick(
-        [
-            ("chat/completions", {"messages": "hi"}, "messages", "a list is wanted"),
-            ("chat/completions", {"messages": ["hi"]}, "messages.0", "an object is wanted"),
-            (
-                "chat/completions",
-                {"messages": [{"role": "user", "content": 3}]},
-                "messages.0.content",
-                "a text or a list is wanted",
-            ),
-            (
-                "chat/completions",
-                {"messages": [{"role": "user", "content": [{"text": "x"}]}]},
-                "messages.0.content.0.type",
-                "it is missing",
-            ),
-            (
-                "chat/completions",
-                {"messages": []},
-                "messages",
-                "List should have at least 1 item, not 0",
-            ),
-            ("chat/completions", {"model": "m"}, "messages", "it is missing"),
-            ("chat/completions", {"messages": ASK, "n": 1.5}, "n", "a whole number is wanted"),
-            (
-                "chat/completions",
-                {"messages": ASK, "temperature": "warm"},
-                "temperature",
-                "a number is wanted",
-            ),
-            (
-                "chat/completions",
-                {"messages": ASK, "temperature": 1e-300},
-                "temperature",
-                "a temperature is 0 or at least 1e-08",
-            ),
-            (
-                "chat/completions",
-                {"messages": ASK, "stream": "si"},
-                "stream",
-                "true or false is wanted",
-            ),
-            (
-                "completions",
-                {"prompt": ["a", "b"]},
-                "prompt",
-                "List should have at most 1 item, not 2",
-            ),
-            ("completions", {"prompt": [1]}, "prompt.0", "a text is wanted"),
-            ("completions", {"prompt": 3}, "prompt", "a text or a list is wanted"),
-            ("embeddings", {"input": [[1, 2]]}, "input.0", "a text is wanted"),
-            ("responses", {"input": 3}, "input", "a text or a list is wanted"),
-            (
-                "responses",
-                {"input": [{"type": "function_call_output", "call_id": "c", "output": 7}]},
-                "input.0.output",
-                "a text or a list is wanted",
-            ),
-        ],
-        range(0, 16, 3),
-    ),
+    [
+        ("chat/completions", {"messages": "hi"}, "messages", "a list is wanted"),
+        ("chat/completions", {"messages": ["hi"]}, "messages.0", "an object is wanted"),
+        (
+            "chat/completions",
+            {"messages": [{"role": "user", "content": 3}]},
+            "messages.0.content",
+            "a text or a list is wanted",
+        ),
+        (
+            "chat/completions",
+            {"messages": [{"role": "user", "content": [{"text": "x"}]}]},
+            "messages.0.content.0.type",
+            "it is missing",
+        ),
+        (
+            "chat/completions",
+            {"messages": []},
+            "messages",
+            "List should have at least 1 item, not 0",
+        ),
+        ("chat/completions", {"model": "m"}, "messages", "it is missing"),
+        ("chat/completions", {"messages": ASK, "n": 1.5}, "n", "a whole number is wanted"),
+        (
+            "chat/completions",
+            {"messages": ASK, "temperature": "warm"},
+            "temperature",
+            "a number is wanted",
+        ),
+        (
+            "chat/completions",
+            {"messages": ASK, "temperature": 1e-300},
+            "temperature",
+            "a temperature is 0 or at least 1e-08",
+        ),
+        (
+            "chat/completions",
+            {"messages": ASK, "stream": "si"},
+            "stream",
+            "true or false is wanted",
+        ),
+        (
+            "completions",
+            {"prompt": ["a", "b"]},
+            "prompt",
+            "List should have at most 1 item, not 2",
+        ),
+        ("completions", {"prompt": [1]}, "prompt.0", "a text is wanted"),
+        ("completions", {"prompt": 3}, "prompt", "a text or a list is wanted"),
+        ("embeddings", {"input": [[1, 2]]}, "input.0", "a text is wanted"),
+        ("responses", {"input": 3}, "input", "a text or a list is wanted"),
+        (
+            "responses",
+            {"input": [{"type": "function_call_output", "call_id": "c", "output": 7}]},
+            "input.0.output",
+            "a text or a list is wanted",
+        ),
+    ],
 )
 def test_a_field_that_does_not_fit(
     scripted: Any, path: str, body: Any, param: str, said: str

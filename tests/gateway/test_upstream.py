@@ -8,7 +8,6 @@ import threading
 
 import httpx
 import pytest
-from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.gateway import upstream
@@ -225,20 +224,17 @@ def test_half_a_surrogate_pair_is_passed_on(start, server) -> None:
 
 @pytest.mark.parametrize(
     ("said", "instead"),
-    quick(
-        [
-            ('"prompt_tokens": 3', '"prompt_tokens": ' + "9" * 30),
-            ('"prompt_tokens": 3', '"prompt_tokens": -3'),
-            ('"prompt_tokens": 3', '"prompt_tokens": 1e300'),
-            ('"prompt_token_ids": [1, 2, 3]', '"prompt_token_ids": [-1]'),
-            ('"token_ids": [4, 5]', '"token_ids": [4, 99999999999999999999]'),
-            ("-0.25", "NaN"),
-            ("-0.25", "1e999"),
-            ('"content": "\\u597d"', '"content": [{"type": "text", "text": "a"}]'),
-            ('"model": "served"', '"model": ' + "[" * 100_000 + "]" * 100_000),
-        ],
-        (0, 3, 6),
-    ),
+    [
+        ('"prompt_tokens": 3', '"prompt_tokens": ' + "9" * 30),
+        ('"prompt_tokens": 3', '"prompt_tokens": -3'),
+        ('"prompt_tokens": 3', '"prompt_tokens": 1e300'),
+        ('"prompt_token_ids": [1, 2, 3]', '"prompt_token_ids": [-1]'),
+        ('"token_ids": [4, 5]', '"token_ids": [4, 99999999999999999999]'),
+        ("-0.25", "NaN"),
+        ("-0.25", "1e999"),
+        ('"content": "\\u597d"', '"content": [{"type": "text", "text": "a"}]'),
+        ('"model": "served"', '"model": ' + "[" * 100_000 + "]" * 100_000),
+    ],
 )
 def test_what_no_trace_could_hold_is_a_502(start, server, said: str, instead: str) -> None:
     gateway = started(start, server)
@@ -258,9 +254,7 @@ def test_an_answer_without_end_is_read_no_further(start, server, monkeypatch) ->
     assert (refused.status_code, "more than 1000 bytes" in refused.text) == (502, True)
 
 
-@pytest.mark.parametrize(
-    "calls", quick(['["x"]', '[{"id": "a"}]', '[{"id": 1, "function": {}}]', "7"], range(0, 4, 3))
-)
+@pytest.mark.parametrize("calls", ['["x"]', '[{"id": "a"}]', '[{"id": 1, "function": {}}]', "7"])
 def test_tool_calls_that_are_none_are_a_502(start, server, calls: str) -> None:
     gateway = started(start, server)
     server.body = json.dumps(ANSWER).replace('"content": "\\u597d"', f'"tool_calls": {calls}')
@@ -315,7 +309,7 @@ def test_one_broken_connection_is_tried_again(start, said, breaks, status, asked
     assert server.asked == asked
 
 
-@pytest.mark.parametrize("status", quick([400, 429, 500, 503], range(0, 4, 3)))
+@pytest.mark.parametrize("status", [400, 429, 500, 503])
 def test_what_the_server_refuses_is_not_asked_again(start, server, status: int) -> None:
     server.status = status
     assert started(start, server).rollout().chat("hi").status_code == status

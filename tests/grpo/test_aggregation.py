@@ -132,7 +132,7 @@ def assert_same(found: tuple[float, torch.Tensor], expected: tuple[float, torch.
 
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(layout=layouts())
 def test_splitting_reordering_padding_and_micro_batching_change_nothing(
     aggregation: str, ratio: str, layout: tuple[Tokens, list[list[Row]]]
@@ -146,7 +146,7 @@ def test_splitting_reordering_padding_and_micro_batching_change_nothing(
 
 @pytest.mark.parametrize("ratio", ["token", "sequence", "weight"])
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(layout=layouts(), rollout=st.integers(0, 3), copies=st.integers(2, 10))
 def test_the_rows_of_a_rollout_given_again_change_nothing(
     aggregation: str,

@@ -11,7 +11,6 @@ import torch
 from ranks import on_ranks
 from small_runs import begun
 from test_distributed import SCENARIOS, experience_of, low_bytes, objective_of, rows
-from tests.quick import quick
 from torch.distributed.tensor import DTensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -125,7 +124,7 @@ def test_without_a_kl_term_there_is_no_copy(tmp_path, tiny_config) -> None:
     assert np.abs(scores(policy) - begun).max() > 1e-3
 
 
-@pytest.mark.parametrize("algorithm", quick(["grpo", "ppo"], (1,)))
+@pytest.mark.parametrize("algorithm", ["grpo", "ppo"])
 def test_a_resumed_run_equals_the_one_that_never_stopped(
     tmp_path, tiny_config, algorithm: str
 ) -> None:
@@ -256,15 +255,12 @@ def check_gradients(found: list, expected: list, atol: float) -> None:
 
 @pytest.mark.parametrize(
     ("size", "changes"),
-    quick(
-        [
-            (2, {"forward": "packed"}),
-            (2, {"forward": "tree", "activation_checkpointing": True}),
-            (2, {"shard": "off"}),
-            pytest.param(4, {}, marks=pytest.mark.slow),
-        ],
-        (0, 3),
-    ),
+    [
+        (2, {"forward": "packed"}),
+        (2, {"forward": "tree", "activation_checkpointing": True}),
+        (2, {"shard": "off"}),
+        pytest.param(4, {}, marks=pytest.mark.slow),
+    ],
 )
 def test_the_gradient_of_several_ranks_is_that_of_one(tiny_config, size, changes) -> None:
     """Three groups, of which a rank may have two, one or none, and a batch of one group."""

@@ -12,7 +12,6 @@ from small_runs import begun
 from test_distributed import SCENARIOS, check_equal_runs, config_of, low_bytes, rows
 from test_distributed import run as run_noisy
 from test_tracking import Recorder
-from tests.quick import quick
 
 from memograd.grpo.distributed import World
 from memograd.grpo.trainer import Trainer
@@ -83,7 +82,7 @@ def tracked_run(world: World, folder: Path, config, on: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("on", "sentence"), quick([("start", "no such server"), ("finish", "the server is gone")], (0,))
+    ("on", "sentence"), [("start", "no such server"), ("finish", "the server is gone")]
 )
 def test_a_tracker_that_fails_on_the_first_rank_fails_on_both(
     tmp_path: Path, tiny_model_folder: Path, on: str, sentence: str

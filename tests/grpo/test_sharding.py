@@ -15,7 +15,6 @@ from ranks import on_ranks
 from small_runs import begun
 from test_drawing import EchoTask, drawing
 from test_ppo import OBJECTIVE, SCENARIOS, check_equal, gradient, low_bytes, played, ppo_policy
-from tests.quick import quick
 from torch.distributed.tensor import DTensor
 
 from memograd.config import LoraConfig, TrainConfig
@@ -63,9 +62,7 @@ def learned(
     return found
 
 
-@pytest.mark.parametrize(
-    ("again", "forward"), quick([(False, "auto"), (True, "auto"), (False, "tree")], (1,))
-)
+@pytest.mark.parametrize(("again", "forward"), [(False, "auto"), (True, "auto"), (False, "tree")])
 def test_the_gradient_is_that_of_the_whole_model(
     tiny_model_folder: Path, again: bool, forward: str
 ) -> None:

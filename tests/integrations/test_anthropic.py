@@ -92,7 +92,7 @@ def folder_sizes_aside(text: str) -> str:
     return re.sub(r"^\S+\t(\S*/|/memories\S*)$", r"-\t\1", text, flags=re.MULTILINE)
 
 
-@settings(max_examples=15)
+@settings(max_examples=40)
 @given(commands=st.lists(commands, max_size=14))
 def test_the_same_commands_give_the_same_words(memory: Memory, commands: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:

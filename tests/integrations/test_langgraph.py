@@ -92,7 +92,7 @@ def plain(result: Any) -> Any:
     return None if result is None else (result.namespace, result.key, result.value)
 
 
-@settings(max_examples=12)
+@settings(max_examples=30)
 @given(batches=st.lists(st.lists(operations, max_size=5), max_size=12))
 def test_the_same_calls_give_the_same_results(memory: Memory, batches: Any) -> None:
     ours, theirs = LangGraphStore(memory, user_id=next(USERS)), Reference()

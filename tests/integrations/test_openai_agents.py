@@ -48,7 +48,7 @@ calls = st.one_of(
 )
 
 
-@settings(max_examples=10)
+@settings(max_examples=25)
 @given(calls=st.lists(calls, max_size=12), limit=limits)
 def test_the_same_calls_give_the_same_items(memory: Memory, calls: Any, limit: Any) -> None:
     async def run() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.memory import Memory
@@ -41,18 +40,15 @@ def files_holding(folder: Path, text: str) -> list[Path]:
 
 @pytest.mark.parametrize(
     ("said", "verdict", "correction"),
-    quick(
-        [
-            ("good", "good", None),
-            (" bad\n", "bad", None),
-            ("Good!", "good", None),
-            ("ＢＡＤ。", "bad", None),
-            ("Good food.", "correction", "Good food."),
-            ("She lives in Denver.", "correction", "She lives in Denver."),
-            ("她住在北京。", "correction", "她住在北京。"),
-        ],
-        range(0, 7, 3),
-    ),
+    [
+        ("good", "good", None),
+        (" bad\n", "bad", None),
+        ("Good!", "good", None),
+        ("ＢＡＤ。", "bad", None),
+        ("Good food.", "correction", "Good food."),
+        ("She lives in Denver.", "correction", "She lives in Denver."),
+        ("她住在北京。", "correction", "她住在北京。"),
+    ],
 )
 def test_feedback_is_kept_beside_the_answer(
     memory: Memory, said: str, verdict: str, correction: str | None

@@ -64,7 +64,7 @@ def add(memory: Memory, text: str, kind: str = "semantic", **more: Any) -> str:
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(items=ITEMS, budget=st.integers(0, 60), seed=st.none() | st.integers(0, 5))
 def test_compacting_keeps_the_budget_and_undoing_gives_the_same_items(

@@ -207,7 +207,7 @@ texts = st.text("ab 吃\n\r\u2028#[]-:", max_size=40)
 counters = st.sampled_from([len, count_words, estimate_tokens])
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(
     st.lists(texts, max_size=5),
     st.lists(st.tuples(st.integers(0, 7), texts), max_size=6, unique_by=lambda pair: pair[0]),

@@ -3,7 +3,6 @@
 from datetime import date
 
 import pytest
-from tests.quick import quick
 
 from memograd import Memory
 from memograd.memory.manager.past import left_of, parts_of
@@ -76,28 +75,25 @@ def test_a_lunar_day_is_not_the_beginning_of_a_month():
 
 @pytest.mark.parametrize(
     ("said", "kept", "gone"),
-    quick(
-        [
-            (["wifi密码是happy8866,家里路由器是华硕的"], "华硕", "happy8866"),
-            (
-                ["I'm a GP in Stirling. Not for your notes: I see a therapist"],
-                "Stirling",
-                "therapist",
-            ),
-            (
-                ["My daughter lives in Perth", "the Australian one, not the Scottish one"],
-                "Perth",
-                None,
-            ),
-            (["身份证尾号7713,家里养了仨乌龟", "身份证那个抹掉,乌龟无所谓"], "乌龟", "7713"),
-            (
-                ["I have a cat and I live in Rome", "forget where I live, the cat can stay"],
-                "cat",
-                "Rome",
-            ),
-        ],
-        range(0, 5, 3),
-    ),
+    [
+        (["wifi密码是happy8866,家里路由器是华硕的"], "华硕", "happy8866"),
+        (
+            ["I'm a GP in Stirling. Not for your notes: I see a therapist"],
+            "Stirling",
+            "therapist",
+        ),
+        (
+            ["My daughter lives in Perth", "the Australian one, not the Scottish one"],
+            "Perth",
+            None,
+        ),
+        (["身份证尾号7713,家里养了仨乌龟", "身份证那个抹掉,乌龟无所谓"], "乌龟", "7713"),
+        (
+            ["I have a cat and I live in Rome", "forget where I live, the cat can stay"],
+            "cat",
+            "Rome",
+        ),
+    ],
 )
 def test_only_what_is_meant_goes(tmp_path, said, kept, gone):
     with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:

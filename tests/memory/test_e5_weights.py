@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.memory.embedders.e5 import prepare
@@ -108,7 +107,7 @@ def test_word_embeddings_can_stay_in_the_file(weights: E5Weights) -> None:
     }
 
 
-@pytest.mark.parametrize("size", quick([0, 3, 40, 1_000_000, 60_000_000], range(0, 5, 3)))
+@pytest.mark.parametrize("size", [0, 3, 40, 1_000_000, 60_000_000])
 def test_a_file_that_is_not_whole_is_refused_in_a_sentence(tmp_path: Path, size: int) -> None:
     path = tmp_path / "cut.bin"
     shutil.copyfile(e5_file(), path)

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.quick import quick
 
 from memograd.config import MemorySettings
 from memograd.errors import BadInput, MemogradError
@@ -112,20 +111,17 @@ def test_e5_gives_the_same_vectors_in_any_batch_and_thread(e5: E5Embedder) -> No
 
 @pytest.mark.parametrize(
     "text",
-    quick(
-        [
-            "",
-            " ",
-            "\n\t\u3000",
-            "\0",
-            "a\0b",
-            "😀",
-            "\ufdfa" * 3000,
-            "\u3316" * 40,
-            "e" + "\u0301" * 99,
-        ],
-        range(0, 9, 3),
-    ),
+    [
+        "",
+        " ",
+        "\n\t\u3000",
+        "\0",
+        "a\0b",
+        "😀",
+        "\ufdfa" * 3000,
+        "\u3316" * 40,
+        "e" + "\u0301" * 99,
+    ],
     ids=["empty", "space", "lines", "nul", "inner-nul", "emoji", "expands", "squared", "accents"],
 )
 def test_strange_texts_give_unit_vectors(e5: E5Embedder, text: str) -> None:

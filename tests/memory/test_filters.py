@@ -195,13 +195,13 @@ items = st.builds(
 )
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(filters, items)
 def test_a_filter_agrees_with_a_naive_evaluation(raw: dict[str, Any], thing: MemoryItem) -> None:
     assert parse_filter(raw).matches(thing) == naive_matches(raw, thing)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(filters, items)
 def test_pinned_never_leaves_out_the_id_of_a_match(raw: dict[str, Any], thing: MemoryItem) -> None:
     parsed = parse_filter(raw)

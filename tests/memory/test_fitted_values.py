@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from tests.quick import quick
 
 from memograd import Memory
 from memograd.memory.manager.counted import counted_anew
@@ -27,7 +26,7 @@ def memory(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("said", "right"),
-    quick([
+    [
         (["Our barn was built in 1911", "Apologies, the beam says 1919"], "1919"),
         (["I came to Leeds in 2021", "Sorry, my stamp says 2020"], "in 2020"),
         (["I joined the choir in 1984", "Silly me, it was '86."], "in 1986"),
@@ -39,7 +38,7 @@ def memory(tmp_path_factory):
         (["我的预算大概三万，想装地暖", "哦不对，最多两万五"], "两万五"),
         (["my blood group is B negative", "checked my card and it's B positive"], "B positive"),
         (["我是江西赣州人，想找家馆子", "输入法的锅，打错了，我是江西九江人"], "是江西九江人"),
-    ], range(0, 11, 2)),
+    ],
 )  # fmt: skip
 def test_a_correction_leaves_one_whole_value(memory, said, right):
     for text in said:

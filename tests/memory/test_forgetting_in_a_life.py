@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.quick import quick
 
 from memograd import Memory
 from memograd.memory.relations.model import SHIPPED
@@ -136,9 +135,7 @@ LEFT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("life", "told", "request_", "gone"), quick(CASES, range(0, 21, 2)), ids=[c[2] for c in CASES]
-)
+@pytest.mark.parametrize(("life", "told", "request_", "gone"), CASES, ids=[c[2] for c in CASES])
 def test_what_it_names_goes_and_nothing_else(
     memory: Memory, life: list[str], told: list[str], request_: str, gone: list[str]
 ) -> None:
@@ -157,9 +154,7 @@ def test_what_it_names_goes_and_nothing_else(
     assert [text for text in before if not any(word in text for word in gone)] == after
 
 
-@pytest.mark.parametrize(
-    ("life", "told", "request_", "gone"), quick(LEFT, (1,)), ids=[c[2] for c in LEFT]
-)
+@pytest.mark.parametrize(("life", "told", "request_", "gone"), LEFT, ids=[c[2] for c in LEFT])
 def test_what_it_names_goes_and_no_other_memory(
     memory: Memory, life: list[str], told: list[str], request_: str, gone: list[str]
 ) -> None:

@@ -111,7 +111,7 @@ def test_whatever_was_let_in_is_folded_and_imported_without_a_warning(
 ) -> None:
     numbers = iter(range(10_000))
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(STEPS)
     def lets_in_what_folds(steps: list[list[tuple[str, str, Scope]]]) -> None:
         folder = tmp_path / str(next(numbers))

@@ -334,7 +334,7 @@ def test_texts_that_differ_in_a_name_are_never_duplicates(first: str, second: st
 TEXTS = st.text(min_size=1, max_size=60).filter(str.strip)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(TEXTS, st.lists(TEXTS, max_size=4), st.booleans())
 def test_every_decision_is_whole(text: str, items: list[str], retracts: bool) -> None:
     """Any text: an operation that names a related item if it names one, always the same."""

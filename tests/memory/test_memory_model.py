@@ -171,7 +171,7 @@ def run(embedder: Any, *, examples: int, steps: int) -> None:
 
 
 def test_a_memory_answers_like_a_dictionary(trigrams: Callable[[], Any]) -> None:
-    run(trigrams(), examples=10, steps=50)
+    run(trigrams(), examples=15, steps=50)
 
 
 @pytest.mark.slow

@@ -291,7 +291,7 @@ def journals(draw: st.DrawFn) -> list[Event]:
     return events
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=60)
 @given(journals(), st.data())
 def test_a_journal_folds_the_same_whole_in_halves_and_one_by_one(
     events: list[Event], data: st.DataObject
@@ -348,7 +348,7 @@ def left_by_purges(events: list[Event]) -> list[Event]:
     return [replace(one, after=None, erased=True) if is_gone(one) else one for one in events]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=200)
 @given(rough_journals(), st.integers(1, 10_000), st.integers(1, 4), st.data())
 def test_going_back_gives_what_folding_up_to_there_gives(
     events: list[Event], seed: int, rows: int, data: st.DataObject

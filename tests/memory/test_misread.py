@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.quick import quick
 
 from memograd import Memory
 
@@ -28,46 +27,43 @@ def talked(memory: Memory, told: str, answer: str, denied: str) -> str:
 
 @pytest.mark.parametrize(
     ("told", "answer", "denied", "stays", "more"),
-    quick(
-        [
-            (
-                "I'm a scrub nurse in theatre at Hawke, nine years now",
-                "How lovely! Do you enjoy performing on stage?",
-                "lol no, operating theatre. never been on a stage in my life",
-                "User is a scrub nurse in theatre at Hawke",
-                "operating theatre",
-            ),
-            (
-                "My sister Oona lives in Cork",
-                "So your daughter Oona is in Cork. Does she like it?",
-                "sister! not my daughter, I have no kids",
-                "User's sister Oona lives in Cork.",
-                "no kids",
-            ),
-            (
-                "我在苏州一家律所做前台",
-                "好的，您在苏州做律师，打什么官司比较多？",
-                "前台前台，不是律师，你别搞混",
-                "用户在苏州一家律所做前台。",
-                "前台",
-            ),
-            (
-                "I need a running plan",
-                "How old are you, about 30?",
-                "nope, 52",
-                "User needs a running plan.",
-                'User, asked "How old are you?", answered: 52.',
-            ),
-            (
-                "我对坚果过敏",
-                "记下了，您对海鲜过敏。",
-                "不是海鲜，是坚果",
-                "用户对坚果过敏。",
-                "坚果",
-            ),
-        ],
-        range(0, 5, 3),
-    ),
+    [
+        (
+            "I'm a scrub nurse in theatre at Hawke, nine years now",
+            "How lovely! Do you enjoy performing on stage?",
+            "lol no, operating theatre. never been on a stage in my life",
+            "User is a scrub nurse in theatre at Hawke",
+            "operating theatre",
+        ),
+        (
+            "My sister Oona lives in Cork",
+            "So your daughter Oona is in Cork. Does she like it?",
+            "sister! not my daughter, I have no kids",
+            "User's sister Oona lives in Cork.",
+            "no kids",
+        ),
+        (
+            "我在苏州一家律所做前台",
+            "好的，您在苏州做律师，打什么官司比较多？",
+            "前台前台，不是律师，你别搞混",
+            "用户在苏州一家律所做前台。",
+            "前台",
+        ),
+        (
+            "I need a running plan",
+            "How old are you, about 30?",
+            "nope, 52",
+            "User needs a running plan.",
+            'User, asked "How old are you?", answered: 52.',
+        ),
+        (
+            "我对坚果过敏",
+            "记下了，您对海鲜过敏。",
+            "不是海鲜，是坚果",
+            "用户对坚果过敏。",
+            "坚果",
+        ),
+    ],
 )
 def test_a_misread_statement_stays(memory, told, answer, denied, stays, more):
     items = talked(memory, told, answer, denied)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.quick import quick
 
 from memograd import Memory
 from memograd.memory.manager.cues import CORRECTS
@@ -37,19 +36,16 @@ def texts(memory: Memory) -> list[str]:
 
 @pytest.mark.parametrize(
     ("told", "asked", "private"),
-    quick(
-        [
-            (
-                "My neighbour Mrs. Hallam is behind on her rent.",
-                "That was told to me in confidence. Remove it from your notes, please.",
-                "Hallam",
-            ),
-            ("I dye my hair.", "Erase that, would you? Only my hairdresser knows.", "dye"),
-            ("我婆婆做饭特别咸", "这句收回,传出去要出大事", "婆婆"),
-            ("我喜欢我们班的课代表,叫江晚", "别记别记,让人知道我就社死了", "江晚"),
-        ],
-        range(0, 4, 3),
-    ),
+    [
+        (
+            "My neighbour Mrs. Hallam is behind on her rent.",
+            "That was told to me in confidence. Remove it from your notes, please.",
+            "Hallam",
+        ),
+        ("I dye my hair.", "Erase that, would you? Only my hairdresser knows.", "dye"),
+        ("我婆婆做饭特别咸", "这句收回,传出去要出大事", "婆婆"),
+        ("我喜欢我们班的课代表,叫江晚", "别记别记,让人知道我就社死了", "江晚"),
+    ],
 )
 def test_a_request_that_points_takes_what_was_just_said(
     memory: Memory, told: str, asked: str, private: str

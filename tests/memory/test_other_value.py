@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from tests.memory.test_write_path import Answering, closing, opened, texts
-from tests.quick import quick
 
 from memograd.memory import Memory
 from memograd.memory.manager.other_value import pointed_at
@@ -25,28 +24,25 @@ def embedder(trigrams: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("first", "later", "replaced"),
-    quick(
-        [
-            (
-                "I have done four laps of the lake path.",
-                "I've done six laps of the lake path now.",
-                True,
-            ),
-            (
-                "I have done four laps of the lake path.",
-                "I saw six herons on the lake path.",
-                False,
-            ),
-            (
-                "I have done four laps of the lake path.",
-                "I've done many laps of the lake path.",
-                False,
-            ),
-            ("我做完了四个木工项目。", "我木工项目做完六个了。", True),
-            ("我做完了四个木工项目。", "我为木工项目买了六只灯。", False),
-        ],
-        range(0, 5, 3),
-    ),
+    [
+        (
+            "I have done four laps of the lake path.",
+            "I've done six laps of the lake path now.",
+            True,
+        ),
+        (
+            "I have done four laps of the lake path.",
+            "I saw six herons on the lake path.",
+            False,
+        ),
+        (
+            "I have done four laps of the lake path.",
+            "I've done many laps of the lake path.",
+            False,
+        ),
+        ("我做完了四个木工项目。", "我木工项目做完六个了。", True),
+        ("我做完了四个木工项目。", "我为木工项目买了六只灯。", False),
+    ],
 )
 def test_another_value_of_the_same_thing_takes_its_place(
     tmp_path: Path, embedder: Any, first: str, later: str, replaced: bool
@@ -103,25 +99,20 @@ OTHERS = (
 @pytest.mark.skipif(not SHIPPED.is_file(), reason="the relation model's weights are not here")
 @pytest.mark.parametrize(
     ("first", "later", "past"),
-    quick(
-        [
-            (
-                "I've visited 6 lighthouses since I joined the heritage club, and I'm rather"
-                " pleased.",
-                "I'm looking for a sturdier tripod. By the way, I just visited my 9th lighthouse"
-                " since I joined the heritage club, and I'm feeling rather proud!",
-                True,
-            ),
-            (
-                "I've visited 6 lighthouses since I joined the heritage club, and I'm rather"
-                " pleased.",
-                "I'm looking for a sturdier tripod. By the way, 9 of us from the heritage club had"
-                " lunch at the lighthouses, and I'm feeling rather full!",
-                False,
-            ),
-        ],
-        (0,),
-    ),
+    [
+        (
+            "I've visited 6 lighthouses since I joined the heritage club, and I'm rather pleased.",
+            "I'm looking for a sturdier tripod. By the way, I just visited my 9th lighthouse"
+            " since I joined the heritage club, and I'm feeling rather proud!",
+            True,
+        ),
+        (
+            "I've visited 6 lighthouses since I joined the heritage club, and I'm rather pleased.",
+            "I'm looking for a sturdier tripod. By the way, 9 of us from the heritage club had"
+            " lunch at the lighthouses, and I'm feeling rather full!",
+            False,
+        ),
+    ],
 )
 def test_another_number_in_a_long_message_among_much(
     tmp_path: Path, first: str, later: str, past: bool

@@ -20,7 +20,7 @@ NUMBERS = iter(range(10_000))
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=st.lists(st.sampled_from(["a", "b", "c", "back"]), max_size=10))
 def test_rolling_back_undoes_adopting(

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.quick import quick
 
 from memograd import Memory
 from memograd.errors import BadInput
@@ -105,7 +104,7 @@ CHINESE = (
 
 @pytest.mark.parametrize(
     ("old", "new", "now", "then"),
-    quick([
+    [
         (
             "I usually go to the gym at 7 pm on weekdays.",
             "I need to leave early, the gym is usually at 6 pm these days.",
@@ -121,7 +120,7 @@ CHINESE = (
             "用户每周跑步三次。", "用户说最近每周跑五次步了。",
             "用户每周跑步几次？", "用户以前每周跑步几次？",
         ),
-    ], (0,)),
+    ],
 )  # fmt: skip
 def test_the_shipped_ranker_prefers_the_newer_unless_asked_for_the_past(
     tmp_path: Path, old: str, new: str, now: str, then: str

@@ -243,7 +243,7 @@ def test_pasted_text_is_no_statement() -> None:
     assert read("I log " + "x" * 100_000) == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "Ann"]), st.text(max_size=80))))
 def test_any_turns(said: list[tuple[str, str]]) -> None:
     """Any text: the same facts each time, each from a turn that is listened to."""

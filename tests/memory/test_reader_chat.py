@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from scripted_chat import servers
-from tests.quick import quick
 
 from memograd.errors import MemogradError
 from memograd.memory.chat.chat_model import OpenAIChatModel
@@ -92,18 +91,15 @@ def test_a_model_that_drifts_out_of_chinese_is_asked_once_more(chat_server: Serv
 
 @pytest.mark.parametrize(
     "answer",
-    quick(
-        [
-            "{}",
-            facts({"text": " ", "sources": [1]}),
-            facts({"text": "User is here.", "sources": 1}),
-            facts({"text": "User is here.", "sources": [1], "kind": "gossip"}),
-            facts({"text": "User is here.", "sources": [1], "valid_from": "soon"}),
-            facts({"text": "用户在这里住了很久。", "sources": [1]}),
-            '{"facts": ["User is here."]}',
-        ],
-        range(0, 7, 3),
-    ),
+    [
+        "{}",
+        facts({"text": " ", "sources": [1]}),
+        facts({"text": "User is here.", "sources": 1}),
+        facts({"text": "User is here.", "sources": [1], "kind": "gossip"}),
+        facts({"text": "User is here.", "sources": [1], "valid_from": "soon"}),
+        facts({"text": "用户在这里住了很久。", "sources": [1]}),
+        '{"facts": ["User is here."]}',
+    ],
 )
 def test_two_unusable_answers_are_an_error(chat_server: Serve, answer: str) -> None:
     server = chat_server(answer, answer)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.memory.manager import RelationManager
@@ -43,9 +42,7 @@ def same(weights: Weights) -> RelationModel:
     return RelationModel(weights, None, None, second_of(weights))
 
 
-@pytest.mark.parametrize(
-    "said", quick(["haha, I moved to Montreal", "本田卖了", "long " * 200 + "moved"], (1,))
-)
+@pytest.mark.parametrize("said", ["haha, I moved to Montreal", "本田卖了", "long " * 200 + "moved"])
 def test_a_second_reading_that_learnt_nothing_says_what_the_first_says(
     same: RelationModel, said: str
 ) -> None:
@@ -110,19 +107,16 @@ def test_its_file_is_read_as_it_was_written(weights: Weights, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("name", "instead", "wrong"),
-    quick(
-        [
-            ("of", np.array("0123"), "goes on from other weights"),
-            ("origin", None, "origin"),
-            ("origin", np.array("no JSON"), "Expecting value"),
-            ("layers.9.query.int8", np.zeros((2, 2), np.int8), "other names or sizes"),
-            ("layers.9.query.int8", np.zeros((384, 384), np.float32), "not of 8 bits"),
-            ("layers.9.query.scales", np.full(384, np.nan, np.float32), "finite"),
-            ("relations.outer.bias", np.zeros(3, np.float32), "other names or sizes"),
-            ("more", np.zeros(3, np.float32), "other names or sizes"),
-        ],
-        range(0, 8, 3),
-    ),
+    [
+        ("of", np.array("0123"), "goes on from other weights"),
+        ("origin", None, "origin"),
+        ("origin", np.array("no JSON"), "Expecting value"),
+        ("layers.9.query.int8", np.zeros((2, 2), np.int8), "other names or sizes"),
+        ("layers.9.query.int8", np.zeros((384, 384), np.float32), "not of 8 bits"),
+        ("layers.9.query.scales", np.full(384, np.nan, np.float32), "finite"),
+        ("relations.outer.bias", np.zeros(3, np.float32), "other names or sizes"),
+        ("more", np.zeros(3, np.float32), "other names or sizes"),
+    ],
 )
 def test_any_other_file_is_refused_in_plain_words(
     weights: Weights, tmp_path: Path, name: str, instead: np.ndarray | None, wrong: str

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from tests.memory.test_relation_gate import gate_of
 from tests.memory.test_relation_model import BEFORE, MESSAGE, small_weights
-from tests.quick import quick
 
 from memograd import Memory
 from memograd.errors import BadInput
@@ -100,18 +99,15 @@ def test_it_is_learnt_of_what_the_writer_marks(weights: Weights, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("idle", "fact"),
-    quick(
-        [
-            ("turn the fan on", "no fan in my flat"),
-            ("no way", "no dairy for me"),
-            ("next song", "night shifts till March"),
-            ("wifi's being slow today", "wife's name is Orla"),
-            ("空调调低两度", "我家没装空调"),
-            ("再来一首", "二胎,都是闺女"),
-            ("等一下啊", "不吃香菜"),
-        ],
-        range(0, 7, 3),
-    ),
+    [
+        ("turn the fan on", "no fan in my flat"),
+        ("no way", "no dairy for me"),
+        ("next song", "night shifts till March"),
+        ("wifi's being slow today", "wife's name is Orla"),
+        ("空调调低两度", "我家没装空调"),
+        ("再来一首", "二胎,都是闺女"),
+        ("等一下啊", "不吃香菜"),
+    ],
 )
 def test_short_chat_is_told_from_short_facts(tmp_path: Path, idle: str, fact: str) -> None:
     with Memory.open(tmp_path) as memory:

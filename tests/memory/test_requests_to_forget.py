@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from tests.memory.test_write_path import Answering, opened
 from tests.memory.test_write_path import texts as written
-from tests.quick import quick
 
 from memograd.memory import Memory, MemoryItem, RawTurn, Scope
 from memograd.memory.manager.past import goes_on, with_subject
@@ -146,7 +145,7 @@ def texts(memory: Memory, user: str) -> str:
     return "\n".join(item["memory"] for item in found).lower()
 
 
-@pytest.mark.parametrize("number", quick(range(len(ASKED)), range(0, 13, 2)))
+@pytest.mark.parametrize("number", range(len(ASKED)))
 def test_what_is_meant_goes_and_nothing_else(memory: Memory, number: int) -> None:
     told, request, gone, stays = ASKED[number]
     user = f"u{number}"
@@ -172,9 +171,7 @@ def test_words_do_not_undo_what_the_model_is_sure_of(
     assert request_.lower()[:12] not in after  # it is no fact itself
 
 
-@pytest.mark.parametrize(
-    ("told", "said"), quick(HARMLESS, range(0, 5, 3)), ids=[c[1] for c in HARMLESS]
-)
+@pytest.mark.parametrize(("told", "said"), HARMLESS, ids=[c[1] for c in HARMLESS])
 def test_words_of_forgetting_that_the_model_sees_no_wish_in_take_nothing(
     memory: Memory, told: str, said: str
 ) -> None:
@@ -444,9 +441,7 @@ IN_PART = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("told", "asked", "gone", "stays"), quick(IN_PART, range(0, 7, 3)), ids=[c[1] for c in IN_PART]
-)
+@pytest.mark.parametrize(("told", "asked", "gone", "stays"), IN_PART, ids=[c[1] for c in IN_PART])
 def test_of_several_facts_those_go_that_are_meant(
     memory: Memory, told: str, asked: str, gone: list[str], stays: list[str]
 ) -> None:

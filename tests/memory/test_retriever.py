@@ -130,7 +130,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     rows,
     st.sampled_from(DIRECTIONS),

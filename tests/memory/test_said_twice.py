@@ -322,7 +322,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=8)
+@settings(max_examples=25)
 @given(STEPS, st.sampled_from(WAYS))
 def test_whatever_happens_in_between(
     tmp_path_factory: pytest.TempPathFactory,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.memory import Memory
@@ -101,7 +100,7 @@ def test_what_works_as_it_should_has_no_warning(tmp_path: Path, trigrams: Any) -
 
 
 @pytest.mark.parametrize(
-    "filler", quick(["Where do I live, after all that? ", "我现在住在哪里呢？", "?!"], (1,))
+    "filler", ["Where do I live, after all that? ", "我现在住在哪里呢？", "?!"]
 )
 def test_a_question_of_100_kilobytes(tmp_path: Path, trigrams: Any, filler: str) -> None:
     question = filler * (100_000 // len(filler))

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from tests.quick import quick
 
 from memograd import Memory
 from memograd.memory.relations.model import SHIPPED
@@ -46,7 +45,7 @@ SEQUENCES: list[tuple[list[Any], str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "has", "has_not"), quick(SEQUENCES, range(0, 15, 2)))
+@pytest.mark.parametrize(("said", "has", "has_not"), SEQUENCES)
 def test_what_stands_after_several_messages(tmp_path, said, has, has_not):
     with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
         for step in said:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.quick import quick
 
 from memograd.memory import Memory
 from memograd.memory.relations.model import SHIPPED
@@ -46,19 +45,16 @@ def trained(
 @needs_model
 @pytest.mark.parametrize(
     ("told", "then", "present"),
-    quick(
-        [
-            ("My car is a Honda.", "My car is a Toyota.", "Toyota (formerly"),
-            ("I work at Google.", "I work at Apple.", "Apple (formerly"),
-            ("I'm a nurse.", "I'm a teacher.", "teacher (formerly"),
-            ("My dog is called Rex.", "My dog is called Max.", "Max (formerly"),
-            ("I'm married.", "I'm single.", "single (formerly"),
-            ("我今年30岁。", "我今年31岁。", "31岁（此前"),
-            ("我的生日是5月3日。", "我的生日是6月3日。", "6月3日（此前"),
-            ("我的车是本田。", "我的车是丰田。", "丰田（此前"),
-        ],
-        range(0, 8, 3),
-    ),
+    [
+        ("My car is a Honda.", "My car is a Toyota.", "Toyota (formerly"),
+        ("I work at Google.", "I work at Apple.", "Apple (formerly"),
+        ("I'm a nurse.", "I'm a teacher.", "teacher (formerly"),
+        ("My dog is called Rex.", "My dog is called Max.", "Max (formerly"),
+        ("I'm married.", "I'm single.", "single (formerly"),
+        ("我今年30岁。", "我今年31岁。", "31岁（此前"),
+        ("我的生日是5月3日。", "我的生日是6月3日。", "6月3日（此前"),
+        ("我的车是本田。", "我的车是丰田。", "丰田（此前"),
+    ],
 )
 def test_another_value_in_plain_words_takes_the_place(
     trained: Memory, told: str, then: str, present: str
@@ -72,21 +68,18 @@ def test_another_value_in_plain_words_takes_the_place(
 @needs_model
 @pytest.mark.parametrize(
     ("steps", "has", "hasnt"),
-    quick(
-        [
-            (["My car is a Honda.", "My car is dirty."], "Honda", None),
-            (["I live in Boston.", "I live in a small apartment."], "Boston", None),
-            (["My name is Bob.", "My name is hard to spell."], "Bob", None),
-            (["I work at Google.", "I work at night."], "Google", None),
-            (["我的职业是律师", "我的职业是最累的"], "律师", None),
-            (
-                ["I live in Ottawa", "I just moved to Montreal"],
-                "Montreal",
-                "lives in Ottawa(?!, until)",
-            ),
-        ],
-        range(0, 6, 3),
-    ),
+    [
+        (["My car is a Honda.", "My car is dirty."], "Honda", None),
+        (["I live in Boston.", "I live in a small apartment."], "Boston", None),
+        (["My name is Bob.", "My name is hard to spell."], "Bob", None),
+        (["I work at Google.", "I work at night."], "Google", None),
+        (["我的职业是律师", "我的职业是最累的"], "律师", None),
+        (
+            ["I live in Ottawa", "I just moved to Montreal"],
+            "Montreal",
+            "lives in Ottawa(?!, until)",
+        ),
+    ],
 )
 def test_the_shipped_model_harms_nothing(
     trained: Memory, steps: list[str], has: str, hasnt: str | None
@@ -111,59 +104,56 @@ CHOSE_HARBOUR = [
 @needs_model
 @pytest.mark.parametrize(
     ("steps", "has", "hasnt"),
-    quick(
-        [
-            # What takes an item's place keeps all that the message states.
-            (
-                ["bench PR is 80 kg", "82.5 moved like butter today. NEW PR baby"],
-                "(?s)82.5.*PR|PR.*82.5",
-                None,
-            ),
-            # A number stays with the words that say what it is.
-            (["mobile: 07700 900114", "new sim. 07700 900873"], "new sim. 07700 900873", None),
-            # Beside a fact, a question tells something by the way.
-            (["what can coeliacs eat in Seoul? we fly on the 19th"], "Seoul", None),
-            # A choice is told without what was not chosen.
-            ([CHOSE_HARBOUR], "Harbour", "Eastside"),
-            # An offer to remember is no offer for once.
-            ([ASKED_TRAIN], "trains", None),
-            # What denies the message before it, whatever it goes on with.
-            (
-                ["我其实是退役的国家队举重运动员。", "哈哈骗你的,我连桶装水都换不动。"],
-                "桶装水",
-                "退役",
-            ),
-            # What may stay is not why the request would be idle.
-            (
-                ["我得过乙肝,现在在跑网约车。", "得病这事儿请从你那里清掉,工作留着没事。"],
-                "网约车",
-                "乙肝",
-            ),
-            # A clause is no value: nothing is put in a word's place.
-            (["我在菜市场东门摆豆腐摊。", "东门拆了,摊子搬到北门水产旁边去了"], "北门", "拆了腐"),
-            # What a request names goes, and what it does not mean stays.
-            (
-                ["I'm Catholic, and I teach chemistry in Bolton.", "leave my religion out of it"],
-                "chemistry",
-                "Catholic",
-            ),
-            (["我有糖尿病,养了一只鹦鹉叫阿绿", "病史不要记,鹦鹉没关系"], "阿绿", "糖尿病"),
-            (["我在吃抗抑郁的药,下周要去成都出差", "吃药这个事别存"], "成都", "抗抑郁"),
-            (["im bi, not out at home", "get rid of what i just told you pls"], "^$", "not out"),
-            (["我婆婆做饭特别咸,我每次都偷偷加水", "这句收回,传出去要出大事"], "^$", "加水"),
-            # A remark with a "not" of its own takes nothing back.
-            (
-                ["养了只边牧叫代码", "代码今天把我的论文咬了,第三章,正好是我最不满意的那章"],
-                "边牧",
-                None,
-            ),
-            # Behind "don't save this" stands another matter, told by itself.
-            (["这句不要记:我欠了网贷。还有,我女儿叫糖糖,周岁办什么酒好?"], "糖糖", "网贷"),
-            (["支付宝口令 mm7788qq 登不上,手机是vivo X100,换卡了有关系吗"], "X100", "mm7788"),
-            (["The safe in the vestry opens with 11-42-08."], "^$", "11-42"),
-        ],
-        range(0, 17, 3),
-    ),
+    [
+        # What takes an item's place keeps all that the message states.
+        (
+            ["bench PR is 80 kg", "82.5 moved like butter today. NEW PR baby"],
+            "(?s)82.5.*PR|PR.*82.5",
+            None,
+        ),
+        # A number stays with the words that say what it is.
+        (["mobile: 07700 900114", "new sim. 07700 900873"], "new sim. 07700 900873", None),
+        # Beside a fact, a question tells something by the way.
+        (["what can coeliacs eat in Seoul? we fly on the 19th"], "Seoul", None),
+        # A choice is told without what was not chosen.
+        ([CHOSE_HARBOUR], "Harbour", "Eastside"),
+        # An offer to remember is no offer for once.
+        ([ASKED_TRAIN], "trains", None),
+        # What denies the message before it, whatever it goes on with.
+        (
+            ["我其实是退役的国家队举重运动员。", "哈哈骗你的,我连桶装水都换不动。"],
+            "桶装水",
+            "退役",
+        ),
+        # What may stay is not why the request would be idle.
+        (
+            ["我得过乙肝,现在在跑网约车。", "得病这事儿请从你那里清掉,工作留着没事。"],
+            "网约车",
+            "乙肝",
+        ),
+        # A clause is no value: nothing is put in a word's place.
+        (["我在菜市场东门摆豆腐摊。", "东门拆了,摊子搬到北门水产旁边去了"], "北门", "拆了腐"),
+        # What a request names goes, and what it does not mean stays.
+        (
+            ["I'm Catholic, and I teach chemistry in Bolton.", "leave my religion out of it"],
+            "chemistry",
+            "Catholic",
+        ),
+        (["我有糖尿病,养了一只鹦鹉叫阿绿", "病史不要记,鹦鹉没关系"], "阿绿", "糖尿病"),
+        (["我在吃抗抑郁的药,下周要去成都出差", "吃药这个事别存"], "成都", "抗抑郁"),
+        (["im bi, not out at home", "get rid of what i just told you pls"], "^$", "not out"),
+        (["我婆婆做饭特别咸,我每次都偷偷加水", "这句收回,传出去要出大事"], "^$", "加水"),
+        # A remark with a "not" of its own takes nothing back.
+        (
+            ["养了只边牧叫代码", "代码今天把我的论文咬了,第三章,正好是我最不满意的那章"],
+            "边牧",
+            None,
+        ),
+        # Behind "don't save this" stands another matter, told by itself.
+        (["这句不要记:我欠了网贷。还有,我女儿叫糖糖,周岁办什么酒好?"], "糖糖", "网贷"),
+        (["支付宝口令 mm7788qq 登不上,手机是vivo X100,换卡了有关系吗"], "X100", "mm7788"),
+        (["The safe in the vestry opens with 11-42-08."], "^$", "11-42"),
+    ],
 )
 def test_the_shipped_model_and_the_words_around_it(
     trained: Memory, steps: list[Any], has: str, hasnt: str | None

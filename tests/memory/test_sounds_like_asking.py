@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.quick import quick
 
 from memograd import Memory
 
@@ -17,34 +16,31 @@ FACTS = {
 
 @pytest.mark.parametrize(
     ("language", "said"),
-    quick(
-        [
-            ("en", "I don't log my calories any more"),
-            ("en", "We bring home 4,200 euros between us"),
-            ("en", "between us we have 3 cars"),
-            ("en", "there's a big age gap between us"),
-            ("en", "I never record my runs"),
-            ("en", "we never store the bikes in the hall"),
-            ("en", "I don't remember the name of that film with the robot."),
-            ("en", "I don't save the receipts, should I?"),
-            ("en", "I didn't write that down and now I lost the recipe"),
-            ("en", "clear the table is what I told the kids"),
-            ("en", "Don't forget the milk, I told him"),
-            ("en", "I keep forgetting to take my pills"),
-            ("en", "How do I stop Chrome from saving my passwords?"),
-            ("en", "please don't keep it in the oven too long, says the recipe"),
-            ("en", "never store that near the stove"),
-            ("en", "but don't write that on the cake"),
-            ("zh", "别存手机里"),
-            ("zh", "别忘了买牛奶，我跟他说"),
-            ("zh", "不要存太多钱，我妈总这么讲"),
-            ("zh", "别留长发，老师说的"),
-            ("zh", "冰箱里别存隔夜菜"),
-            ("zh", "我从来不记账"),
-            ("zh", "手机把我照片全删了"),
-        ],
-        range(0, 23, 3),
-    ),
+    [
+        ("en", "I don't log my calories any more"),
+        ("en", "We bring home 4,200 euros between us"),
+        ("en", "between us we have 3 cars"),
+        ("en", "there's a big age gap between us"),
+        ("en", "I never record my runs"),
+        ("en", "we never store the bikes in the hall"),
+        ("en", "I don't remember the name of that film with the robot."),
+        ("en", "I don't save the receipts, should I?"),
+        ("en", "I didn't write that down and now I lost the recipe"),
+        ("en", "clear the table is what I told the kids"),
+        ("en", "Don't forget the milk, I told him"),
+        ("en", "I keep forgetting to take my pills"),
+        ("en", "How do I stop Chrome from saving my passwords?"),
+        ("en", "please don't keep it in the oven too long, says the recipe"),
+        ("en", "never store that near the stove"),
+        ("en", "but don't write that on the cake"),
+        ("zh", "别存手机里"),
+        ("zh", "别忘了买牛奶，我跟他说"),
+        ("zh", "不要存太多钱，我妈总这么讲"),
+        ("zh", "别留长发，老师说的"),
+        ("zh", "冰箱里别存隔夜菜"),
+        ("zh", "我从来不记账"),
+        ("zh", "手机把我照片全删了"),
+    ],
 )
 def test_nothing_goes(tmp_path: Path, language: str, said: str) -> None:
     with Memory.open(tmp_path, reader="trained", manager="trained", env_file=None) as memory:
@@ -58,16 +54,13 @@ def test_nothing_goes(tmp_path: Path, language: str, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("language", "text", "said"),
-    quick(
-        [
-            ("en", "I am Ann. I live in York. I like tea.", "drop the last two points"),
-            ("en", "I am Ann. I live in York. I like tea.", "Remove the last two sentences please"),
-            ("zh", "大家好，我叫小王。我来自南京。我喜欢跑步。", "第二句删掉"),
-            ("zh", "大家好，我叫小王。我来自南京。我喜欢跑步。", "头两句抹掉，太啰嗦"),
-            ("zh", "好的。", "这份合同第三条删掉，再发我"),
-        ],
-        range(0, 5, 3),
-    ),
+    [
+        ("en", "I am Ann. I live in York. I like tea.", "drop the last two points"),
+        ("en", "I am Ann. I live in York. I like tea.", "Remove the last two sentences please"),
+        ("zh", "大家好，我叫小王。我来自南京。我喜欢跑步。", "第二句删掉"),
+        ("zh", "大家好，我叫小王。我来自南京。我喜欢跑步。", "头两句抹掉，太啰嗦"),
+        ("zh", "好的。", "这份合同第三条删掉，再发我"),
+    ],
 )
 def test_sentences_of_a_text_are_no_memories(
     tmp_path: Path, language: str, text: str, said: str

@@ -70,7 +70,7 @@ def same(first: MemoryState, second: MemoryState) -> bool:
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 4), st.booleans()), max_size=25))
 def test_states_are_what_folding_from_the_beginning_gives(
@@ -119,7 +119,7 @@ def test_the_past_is_what_had_been_written(place: Place) -> None:
 
 
 @settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     st.lists(st.tuples(st.sampled_from("aab"), st.integers(0, 9), st.booleans()), max_size=30),

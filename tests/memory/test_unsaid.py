@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.quick import quick
 
 from memograd import Memory
 from memograd.memory.manager.left_over import of_whom_all_goes
@@ -132,31 +131,28 @@ def test_a_treat_is_nobody(memory: Memory) -> None:
 
 @pytest.mark.parametrize(
     ("fact", "between", "remark", "value"),
-    quick(
-        [
-            (
-                "I'm from Grimsby originally",
-                "fish pie topping, mash or pastry?",
-                "Mash. Right.",
-                "Grimsby",
-            ),
-            ("bedtime is 9 for me on school nights", "", "is that early for 13", "9"),
-            (
-                "My dog's called Biscuit",
-                "",
-                "who calls a dog Biscuit honestly, i wanted Rex",
-                "Biscuit",
-            ),
-            (
-                "im learning welsh, day 40",
-                "",
-                "welsh is mad. maybe i shouldve picked spanish",
-                "welsh",
-            ),
-            ("i make 31k at the mill", "is that bad", "yikes", "makes 31k"),
-        ],
-        range(0, 5, 3),
-    ),
+    [
+        (
+            "I'm from Grimsby originally",
+            "fish pie topping, mash or pastry?",
+            "Mash. Right.",
+            "Grimsby",
+        ),
+        ("bedtime is 9 for me on school nights", "", "is that early for 13", "9"),
+        (
+            "My dog's called Biscuit",
+            "",
+            "who calls a dog Biscuit honestly, i wanted Rex",
+            "Biscuit",
+        ),
+        (
+            "im learning welsh, day 40",
+            "",
+            "welsh is mad. maybe i shouldve picked spanish",
+            "welsh",
+        ),
+        ("i make 31k at the mill", "is that bad", "yikes", "makes 31k"),
+    ],
 )
 def test_a_remark_puts_no_value_in_place(
     memory: Memory, fact: str, between: str, remark: str, value: str

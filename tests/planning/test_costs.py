@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from tests.quick import quick
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
@@ -232,14 +231,11 @@ def moved_by_a_layer(shape: ModelShape, train: str, dtype: torch.dtype) -> tuple
 # 16 bits at the larger size take ten times the seconds of all others on some processors.
 @pytest.mark.parametrize(
     ("shape", "dtype"),
-    quick(
-        [
-            (REAL_LAYERS[0], torch.float32),
-            (REAL_LAYERS[0], torch.bfloat16),
-            (REAL_LAYERS[1], torch.float32),
-        ],
-        (1,),
-    ),
+    [
+        (REAL_LAYERS[0], torch.float32),
+        (REAL_LAYERS[0], torch.bfloat16),
+        (REAL_LAYERS[1], torch.float32),
+    ],
     ids=lambda value: getattr(value, "name", str(value)),
 )
 @pytest.mark.parametrize("train", ["lora", "full"])

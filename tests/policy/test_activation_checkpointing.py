@@ -27,7 +27,7 @@ def checkpointed_model(tiny_model: PreTrainedModel) -> PreTrainedModel:
     return model
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(trees=forests)
 def test_values_and_gradients_are_the_same(tiny_model, checkpointed_model, trees) -> None:
     for forward in (packed_logprobs, tree_logprobs, row_logprobs):

@@ -51,7 +51,7 @@ def join(sampler: ContinuousSampler, asked: list[SampleRequest]) -> list[Sample]
 SEEDS = st.lists(st.integers(0, 500), min_size=1, max_size=4)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(SEEDS, st.integers(0, 5)), min_size=1, max_size=5))
 def test_alone_or_among_others_the_same_is_drawn(tiny_model, arrivals) -> None:
     """Arrivals at any step, one or several, with equal and with shared beginnings; some leave."""

@@ -36,7 +36,7 @@ shared = pytest.mark.parametrize("shared", [packed_logprobs, tree_logprobs])
 
 
 @shared
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(trees=forests)
 def test_tree_equals_rows_for_any_trees(tiny_model, shared, trees: list[TokenTree]) -> None:
     for entropy_gradient in (False, True):

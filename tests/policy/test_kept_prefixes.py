@@ -24,7 +24,7 @@ def shared(one: list[int], other: list[int]) -> int:
     return count
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.lists(IDS, max_size=8), IDS)
 def test_the_longest_beginning_is_found(sequences: list[list[int]], prompt: list[int]) -> None:
     kept = KeptPrefixes(1000)

@@ -98,7 +98,7 @@ def check_equal(ours: list[Rollout], theirs: list[Rollout]) -> None:
 GROUPS = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=4), min_size=1, max_size=3)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(GROUPS, st.integers(0, 10_000), st.sampled_from([0, 90, 300, 100_000]))
 def test_the_same_is_drawn_with_and_without_what_turns_left(
     policy: LanguageModel, groups: list[list[int]], seed: int, room: int

@@ -27,7 +27,7 @@ def random_head(hidden_size: int) -> ValueHead:
 
 
 @pytest.mark.parametrize("shared", [packed_logprobs, tree_logprobs])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(trees=forests)
 def test_values_and_their_gradients_are_equal_by_tree_and_by_rows(
     tiny_model, shared, trees

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from served import Lengths, serving
-from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.reward_model.api import Item
@@ -65,18 +64,15 @@ def test_score_batch(client) -> None:
 
 @pytest.mark.parametrize(
     "path, body",
-    quick(
-        [
-            ("/score", {"prompt": "q"}),
-            ("/score", {"prompt": [], "answer": "a"}),
-            ("/score", {"prompt": [{"role": "wizard", "content": "q"}], "answer": "a"}),
-            ("/score", {"prompt": "q", "answer": "a", "answers": "b"}),
-            ("/score-pair", {"prompt": "q", "first": "a"}),
-            ("/score-batch", {"items": []}),
-            ("/score-batch", {"items": [{"prompt": "q", "answer": 3}]}),
-        ],
-        range(0, 7, 3),
-    ),
+    [
+        ("/score", {"prompt": "q"}),
+        ("/score", {"prompt": [], "answer": "a"}),
+        ("/score", {"prompt": [{"role": "wizard", "content": "q"}], "answer": "a"}),
+        ("/score", {"prompt": "q", "answer": "a", "answers": "b"}),
+        ("/score-pair", {"prompt": "q", "first": "a"}),
+        ("/score-batch", {"items": []}),
+        ("/score-batch", {"items": [{"prompt": "q", "answer": 3}]}),
+    ],
 )
 def test_what_does_not_fit_reaches_no_model(client, scorer, path, body) -> None:
     assert client.post(path, json=body).status_code == 422
@@ -156,17 +152,14 @@ def test_concurrent_requests_get_the_scores_of_lonely_ones(polite_run) -> None:
 
 @pytest.mark.parametrize(
     ("body", "said"),
-    quick(
-        [
-            ('{"prompt": NaN, "answer": "a"}', "prompt: "),
-            ('{"prompt": "q", "answer": Infinity}', "answer: "),
-            ('{"prompt": "q", "answer": "\\ud83d"}', "answer: .*half a character"),
-            ('{"prompt": [{"role": "\\ud83d", "content": "q"}], "answer": "a"}', "prompt.0.role: "),
-            ('{"prompt": "q", ', "not JSON"),
-            ("[]", "no JSON object"),
-        ],
-        range(0, 6, 3),
-    ),
+    [
+        ('{"prompt": NaN, "answer": "a"}', "prompt: "),
+        ('{"prompt": "q", "answer": Infinity}', "answer: "),
+        ('{"prompt": "q", "answer": "\\ud83d"}', "answer: .*half a character"),
+        ('{"prompt": [{"role": "\\ud83d", "content": "q"}], "answer": "a"}', "prompt.0.role: "),
+        ('{"prompt": "q", ', "not JSON"),
+        ("[]", "no JSON object"),
+    ],
 )
 def test_a_refusal_is_one_sentence_and_repeats_nothing(client, scorer, body, said) -> None:
     answer = client.post("/score", content=body, headers={"Content-Type": "application/json"})

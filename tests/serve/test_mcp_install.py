@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from asked import ADMIN
-from tests.quick import quick
 from typer.testing import CliRunner
 
 from memograd.cli.app import app
@@ -417,7 +416,7 @@ def test_hooks_fail_open(home: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize("said", quick(["soon", "nan", "inf", "-1", "0", "1e9"], (1, 5)))
+@pytest.mark.parametrize("said", ["soon", "nan", "inf", "-1", "0", "1e9"])
 def test_a_hook_takes_no_longer_for_a_setting_that_is_none(
     home: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:

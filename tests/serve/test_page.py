@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from asked import ADMIN, Serving
 from browsing import Browser
-from tests.quick import quick
 
 from memograd.errors import MemogradError
 from memograd.serve.keys import Right
@@ -82,9 +81,7 @@ def test_a_language_once_chosen_stays(serving: Serving) -> None:
     assert 'lang="zh-CN"' in browser.get("/memory").text
 
 
-@pytest.mark.parametrize(
-    "path", quick(["/memory", "/chat", "/runs", "/keys", "/api", "/nothing"], range(0, 6, 3))
-)
+@pytest.mark.parametrize("path", ["/memory", "/chat", "/runs", "/keys", "/api", "/nothing"])
 def test_any_name_may_stand_in_an_address(serving: Serving, path: str) -> None:
     shown = Browser(serving).get(f"{path}?path=a&self=b&query=c&lang=en")
     assert shown.status_code in (200, 404)

@@ -11,7 +11,6 @@ import pytest
 from asked import Serving
 from browsing import Browser
 from run_folders import HOSTILE, example_runs
-from tests.quick import quick
 
 from memograd.serve.keys import Right
 
@@ -125,9 +124,7 @@ def test_the_report_is_shown_as_a_table(browser: Browser) -> None:
     assert "---" not in page and "**" not in page and HOSTILE not in page
 
 
-@pytest.mark.parametrize(
-    "line", quick(["no json", "[]", '{"method": "trained", "answer": "x"}', "{}"], range(0, 4, 3))
-)
+@pytest.mark.parametrize("line", ["no json", "[]", '{"method": "trained", "answer": "x"}', "{}"])
 def test_answers_of_another_form_hide_no_run(browser: Browser, folder: Path, line: str) -> None:
     (folder / "good" / "answers.jsonl").write_text(line + "\n")
     assert browser.get("/runs/good").status_code == 200

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.quick import quick
 
 from memograd.cli import main
 from memograd.config import TrainConfig
@@ -67,7 +66,7 @@ def test_an_unknown_key(data, capsys) -> None:
     check(train(data, "learning_rat=1"), capsys, "learning_rat", "learning_rate")
 
 
-@pytest.mark.parametrize("value", quick(["0", "-1", "fast", "nan"], range(0, 4, 3)))
+@pytest.mark.parametrize("value", ["0", "-1", "fast", "nan"])
 def test_a_value_out_of_range(data, capsys, value: str) -> None:
     check(train(data, f"learning_rate={value}"), capsys, "learning_rate", value)
 

@@ -106,7 +106,7 @@ def draw(
     )
 
 
-@pytest.mark.parametrize("name", quick(list(CREDITS), (0,)))
+@pytest.mark.parametrize("name", list(CREDITS))
 def test_old_logprobs_are_those_of_the_very_tokens(
     name: str, tiny: LanguageModel, cases: dict[str, BuildCase], texts: Texts
 ) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.quick import quick
 
 from memograd.errors import BadInput
 from memograd.tasks.agent.settings import AgentTrainConfig
@@ -48,7 +47,7 @@ def trained(task: str, rows: Path, model: Path, **given: Any) -> Path:
     return train(AgentTrainConfig(**settings, episodes=episodes))
 
 
-@pytest.mark.parametrize("task", quick(["text", "agent"], (0,)))
+@pytest.mark.parametrize("task", ["text", "agent"])
 def test_it_repeats_what_training_measured(task: str, rows: Path, tiny_model_folder: Path) -> None:
     run = trained(task, rows, tiny_model_folder)
     files = ("evaluation.md", "evaluation.json", "answers.jsonl")

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.quick import quick
 
 from memograd.config import RunSettings
 from memograd.errors import BadInput
@@ -120,9 +119,7 @@ def test_a_run_goes_on_with_the_held_out_data_that_it_began_with(tmp_path: Path)
     assert counter.measured.count("before training") == 2
 
 
-@pytest.mark.parametrize(
-    "text", quick(["", "[]", '{"measured": {}}', '{"measured": {"label": 1}}'], range(0, 4, 3))
-)
+@pytest.mark.parametrize("text", ["", "[]", '{"measured": {}}', '{"measured": {"label": 1}}'])
 def test_a_damaged_measurement_is_one_sentence(tmp_path: Path, text: str) -> None:
     counter = Counter()
     run = counter.train(out=tmp_path / "run", steps=1)

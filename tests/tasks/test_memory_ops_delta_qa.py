@@ -45,7 +45,7 @@ def by_forking(walk: Walk, action: int, standard: AnswerStandard) -> float:
 
 
 @settings(
-    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(seed=st.integers(0, 10_000), which=st.integers(0, 2), standard=st.sampled_from(STANDARDS))
 def test_equals_forking_applying_and_searching(

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.quick import quick
 
 from memograd.cli import main
 from memograd.config.load import load_settings
@@ -292,18 +291,15 @@ def test_questions_are_spread_evenly() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    quick(
-        [
-            (["--run", "a", "--policy", "b"], "Say what is measured"),
-            (["--policy", "nowhere"], "There is no trained head in nowhere"),
-            (["--run", "nowhere", "ks=5"], "There is no run folder"),
-            (["--run", "nowhere", "ks=five"], "ks must be a list of whole numbers"),
-            (["--policy", "x", "ks=0"], "ks"),
-            (["--policy", "x", "budgets=2"], "budgets"),
-            (["--policy", "x", "budget=0.5"], "did you mean budgets"),
-        ],
-        range(0, 7, 3),
-    ),
+    [
+        (["--run", "a", "--policy", "b"], "Say what is measured"),
+        (["--policy", "nowhere"], "There is no trained head in nowhere"),
+        (["--run", "nowhere", "ks=5"], "There is no run folder"),
+        (["--run", "nowhere", "ks=five"], "ks must be a list of whole numbers"),
+        (["--policy", "x", "ks=0"], "ks"),
+        (["--policy", "x", "budgets=2"], "budgets"),
+        (["--policy", "x", "budget=0.5"], "did you mean budgets"),
+    ],
 )
 def test_wrong_input_is_one_sentence(
     arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str], tmp_path: Path,

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pydantic import ValidationError
-from tests.quick import quick
 
 from memograd.cli import main
 from memograd.data.lifelog import LifelogSettings, generate_lifelogs, read_lifelogs
@@ -175,16 +174,13 @@ def test_resumed_to_the_bit_with_the_same_code_only_and_measured(
 
 @pytest.mark.parametrize(
     ("reward", "said"),
-    quick(
-        [
-            ("delta", 'no operation reward "delta"; use delta_qa, opportunity_cost, or a file'),
-            ("none.py", "There is no reward file"),
-            ("my_rewards.py", 'has no reward function "calculate_reward"'),
-            ("my_rewards.py:other", 'has no reward function "other"'),
-            ("my_rewards.py:two", "two in .*takes .*which does not fit"),
-        ],
-        range(0, 5, 3),
-    ),
+    [
+        ("delta", 'no operation reward "delta"; use delta_qa, opportunity_cost, or a file'),
+        ("none.py", "There is no reward file"),
+        ("my_rewards.py", 'has no reward function "calculate_reward"'),
+        ("my_rewards.py:other", 'has no reward function "other"'),
+        ("my_rewards.py:two", "two in .*takes .*which does not fit"),
+    ],
 )
 def test_what_cannot_be_loaded_is_one_sentence_and_leaves_nothing(
     settings: OperationsConfig, own: Path, monkeypatch, capsys, reward: str, said: str

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.quick import quick
 
 from memograd import Memory
 from memograd.errors import BadInput
@@ -100,19 +99,16 @@ def test_dialogues_in_which_nothing_ends_teach_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("facts", "said"),
-    quick(
-        [
-            (("I play the cello on Tuesdays.", "My birthday is 3 March."), "yessir"),
-            (("I support Leeds United.", "I drive a Honda."), "done"),
-            (("My boss is called Karen.", "I have a dog called Rex."), "wrong chat haha"),
-            (("I drive a Honda.", "I work at Tesco."), "ja nee"),
-            (("I take 50 mg of sertraline.", "My rent is 1450 euros a month."), "strewth"),
-            (("My flight is on 14 June at 6am.", "I'm vegetarian."), "ahem"),
-            (("我养了一只狗叫旺财", "我在银行上班"), "笑死"),
-            (("我吃素", "我开本田"), "好吧"),
-        ],
-        (0, 4, 6),
-    ),
+    [
+        (("I play the cello on Tuesdays.", "My birthday is 3 March."), "yessir"),
+        (("I support Leeds United.", "I drive a Honda."), "done"),
+        (("My boss is called Karen.", "I have a dog called Rex."), "wrong chat haha"),
+        (("I drive a Honda.", "I work at Tesco."), "ja nee"),
+        (("I take 50 mg of sertraline.", "My rent is 1450 euros a month."), "strewth"),
+        (("My flight is on 14 June at 6am.", "I'm vegetarian."), "ahem"),
+        (("我养了一只狗叫旺财", "我在银行上班"), "笑死"),
+        (("我吃素", "我开本田"), "好吧"),
+    ],
 )
 def test_what_speaks_of_nothing_closes_nothing(
     tmp_path: Path, facts: tuple[str, str], said: str

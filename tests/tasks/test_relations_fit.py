@@ -65,7 +65,7 @@ def test_a_verdict_that_was_not_played_is_the_one_that_playing_gives(
     rng = random.Random(0)
     spared = 0
     with judging(weights, trigrams()) as judge:
-        for number in range(3):
+        for number in range(6):
             thresholds = any_thresholds(rng)
             for case in cases:
                 before = judge.played
@@ -75,7 +75,7 @@ def test_a_verdict_that_was_not_played_is_the_one_that_playing_gives(
                 spared += 1
                 judge.reader.thresholds = judge.manager.thresholds = thresholds
                 assert judge.played_anew(case, f"again {case['id']} {number}") == verdict
-    assert spared > len(cases) // 2
+    assert spared > len(cases)
 
 
 def test_a_share_of_a_threshold_is_watched_too(
@@ -90,7 +90,6 @@ def test_a_share_of_a_threshold_is_watched_too(
     assert {"part_above", "part_share"} <= region.bounds.keys()
 
 
-@pytest.mark.slow
 def test_spoilt_thresholds_are_mended_and_always_to_the_same(
     weights: Weights, cases: list[Case], trigrams: Callable[[], Any]
 ) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from tests.command_line import run
-from tests.quick import quick
 
 from memograd.errors import BadInput, MemogradError
 from memograd.gateway.store import TraceStore
@@ -149,15 +148,12 @@ def test_rewards_that_read_the_trace_need_none_of_the_agents_own(
 
 @pytest.mark.parametrize(
     ("agent", "rewards", "said"),
-    quick(
-        [
-            ("breaks", "length(low=1, high=3)", "the agent raised KeyError"),
-            ("answers", "environment", "raised MaxTurnsExceeded|which is no finite number"),
-            ("says_nothing", "length(low=1, high=3)", "the agent made no call"),
-            ("says_nothing", "environment", "has no call to train on"),
-        ],
-        range(0, 4, 3),
-    ),
+    [
+        ("breaks", "length(low=1, high=3)", "the agent raised KeyError"),
+        ("answers", "environment", "raised MaxTurnsExceeded|which is no finite number"),
+        ("says_nothing", "length(low=1, high=3)", "the agent made no call"),
+        ("says_nothing", "environment", "has no call to train on"),
+    ],
 )
 def test_an_attempt_that_failed_ends_the_run_with_its_name(
     folder: Path, tiny_model_folder: Path, agent: str, rewards: str, said: str
